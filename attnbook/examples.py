@@ -10,6 +10,13 @@ them or never had them. ``HEAD_ALL_WIDTHS_DIFFER`` is the book's own.
 
 ``where`` says where an example stands: source, equation, lines of the source document.
 Scores such as log 3 are not rational: they are stored as their exponentials, in ``exp_scores``.
+
+Examples
+--------
+>>> R_HEAD.W_V
+((1, 0), (0, 2))
+>>> R_HEAD.where
+'[R] (5.13), lines 162-182: three positions, all widths 2, causal'
 """
 
 from fractions import Fraction
@@ -237,7 +244,7 @@ class Sentence(NamedTuple):
 # ---------------------------------------------- source D
 
 D_TWO_SCORES = WeightedRead(
-    where="D section 5, lines 33-34: scaled scores log 3 and 0",
+    where="[D] section 5, lines 33-34: scaled scores log 3 and 0",
     exp_scores=((3, 1),),
     V=((2, 0), (0, 4)),
 )
@@ -245,7 +252,7 @@ D_TWO_SCORES = WeightedRead(
 # ---------------------------------------------- source R
 
 R_HEAD = SelfAttentionHead(
-    where="R (5.13), lines 162-182: three positions, all widths 2, causal",
+    where="[R] (5.13), lines 162-182: three positions, all widths 2, causal",
     X=((1, 0), (0, 1), (1, 1)),
     W_Q=((1, 0), (0, 1)),
     W_K=((1, 0), (0, 1)),
@@ -254,30 +261,30 @@ R_HEAD = SelfAttentionHead(
 )
 
 R_LOCAL_GRADIENT = LocalGradient(
-    where="R (5.32)-(5.33), lines 294-300: the loss is entry (2, 1) of the output",
+    where="[R] (5.32)-(5.33), lines 294-300: the loss is entry (2, 1) of the output",
     of=R_HEAD,
     row=1,
     dO=((0, 0), (1, 0), (0, 0)),
 )
 
 R_CROSS = WeightedRead(
-    where="R (5.23), lines 240-242: scaled scores (0, 0), (log 3, 0), (0, log 3)",
+    where="[R] (5.23), lines 240-242: scaled scores (0, 0), (log 3, 0), (0, log 3)",
     exp_scores=((1, 1), (3, 1), (1, 3)),
     V=((2, 0), (0, 4)),
 )
 
 R_OFFSET = Positions(
-    where="R section 5.3, line 156: one query at position 3, four keys",
+    where="[R] section 5.3, line 156: one query at position 3, four keys",
     query_positions=(3,),
     key_positions=(0, 1, 2, 3),
 )
 
 R_WEIGHT_MEMORY = WeightMemory(
-    where="R (5.35), lines 314-316", B=2, H=16, T=4096, S=4096, bytes_per_number=2
+    where="[R] (5.35), lines 314-316", B=2, H=16, T=4096, S=4096, bytes_per_number=2
 )
 
 R_SHARING = SharedCache(
-    where="R section 5.8, line 337: MHA, GQA and MQA compared",
+    where="[R] section 5.8, line 337: MHA, GQA and MQA compared",
     H_q=32,
     H_kv=8,
     d_h=None,
@@ -285,38 +292,38 @@ R_SHARING = SharedCache(
     bytes_per_number=None,
 )
 
-R_EXERCISE_5_1 = Shapes(where="R exercise 5.1, lines 409-413", T=5, S=7, d_k=8, d_v=3)
+R_EXERCISE_5_1 = Shapes(where="[R] exercise 5.1, lines 409-413", T=5, S=7, d_k=8, d_v=3)
 
-R_EXERCISE_5_2 = ComponentVariances(where="R exercise 5.2, lines 417-421", query=4, key=4)
+R_EXERCISE_5_2 = ComponentVariances(where="[R] exercise 5.2, lines 417-421", query=4, key=4)
 
 # Exercise 5.3 keeps Q and K and sets the third value vector to zero.
 R_EXERCISE_5_3 = R_HEAD._replace(
-    where="R exercise 5.3, lines 425-429: the head of (5.13) without its mask",
+    where="[R] exercise 5.3, lines 425-429: the head of (5.13) without its mask",
     allowed=((True,) * 3,) * 3,
 )
 
 R_EXERCISE_5_6 = Positions(
-    where="R exercise 5.6, lines 449-453: one query at position 8, nine keys",
+    where="[R] exercise 5.6, lines 449-453: one query at position 8, nine keys",
     query_positions=(8,),
     key_positions=(0, 1, 2, 3, 4, 5, 6, 7, 8),
 )
 
 R_EXERCISE_5_7 = SharedCache(
-    where="R exercise 5.7, lines 457-461", H_q=24, H_kv=6, d_h=64, S=2048, bytes_per_number=2
+    where="[R] exercise 5.7, lines 457-461", H_q=24, H_kv=6, d_h=64, S=2048, bytes_per_number=2
 )
 
 R_EXERCISE_5_8 = ScalarHeads(
-    where="R exercise 5.8, line 469", queries=(0, 1), keys=(0, 1), values=(0, 1)
+    where="[R] exercise 5.8, line 469", queries=(0, 1), keys=(0, 1), values=(0, 1)
 )
 
-R_EXERCISE_5_11 = R_SHARING._replace(where="R exercise 5.11, lines 489-493")
+R_EXERCISE_5_11 = R_SHARING._replace(where="[R] exercise 5.11, lines 489-493")
 
 # ---------------------------------------------- the book's own twin of R (5.13)
 
-# R's example cannot see a swapped projection, a missing transpose or the root of a wrong width: its
-# widths are all 2 and W_Q = W_K. Here T, S, d_q, d_m, d_k, d_v = 4, 6, 7, 5, 3, 2 all differ, and
-# none is the square of d_k (or "divided by d_k" would look like the root of that size). The scores
-# are small: every row of the output shows a wrong scale. The values can be drawn in the plane.
+# The example of [R] cannot see a swapped projection, a missing transpose or the root of a wrong
+# width: its widths are all 2 and W_Q = W_K. Here T, S, d_q, d_m, d_k, d_v = 4, 6, 7, 5, 3, 2 all
+# differ, and none is the square of d_k (or "divided by d_k" would look like the root of that size).
+# The scores are small: every row of the output shows a wrong scale. The values lie in the plane.
 HEAD_ALL_WIDTHS_DIFFER = CrossAttentionHead(
     where="the book's own: four queries at the end of six positions, causal",
     X_q=(
@@ -352,12 +359,12 @@ HEAD_ALL_WIDTHS_DIFFER = CrossAttentionHead(
 # ---------------------------------------------- source E
 
 E_TWO_POSITIONS = PrintedWeights(
-    where="E section 1.1, line 39: all that is left of the example of sections 3 and 4",
+    where="[E] section 1.1, line 39: all that is left of the example of sections 3 and 4",
     A_printed=_over(1000, ((76, 924), (18, 982))),
 )
 
 E_GAPS = ScoreGaps(
-    where="E section 2, lines 53-79",
+    where="[E] section 2, lines 53-79",
     d_k=64,
     near=(0, 1, 2),
     far=(0, 8, 16),
@@ -366,7 +373,7 @@ E_GAPS = ScoreGaps(
 )
 
 E_RECONSTRUCTION_1 = SelfAttentionHead(
-    where="reconstruction of the lost example of E sections 3.1-3.4 (widths d = d_k = d_v = 4)",
+    where="reconstruction of the lost example of [E] sections 3.1-3.4 (widths d = d_k = d_v = 4)",
     X=((1, 0, 1, 0), (0, 1, 1, 1)),
     W_Q=((1, 0, 1, 1), (0, 1, 0, 1), (0, 0, 1, 1), (0, 0, 0, 1)),
     W_K=((1, 0, 0, 0), (0, 1, 1, 1), (0, 0, 0, 1), (0, 0, 0, 1)),
@@ -385,7 +392,7 @@ E_RECONSTRUCTION_2 = SelfAttentionHead(
 
 # The heads are the left and the right half of the columns of reconstruction 1, so d_k = d_v = 2.
 E_RECONSTRUCTION_HEADS = TwoHeads(
-    where="reconstruction of the lost example of E sections 4.1-4.3, on reconstruction 1",
+    where="reconstruction of the lost example of [E] sections 4.1-4.3, on reconstruction 1",
     of=E_RECONSTRUCTION_1,
     W_Q=(
         tuple(row[:2] for row in E_RECONSTRUCTION_1.W_Q),
@@ -405,7 +412,7 @@ E_RECONSTRUCTION_HEADS = TwoHeads(
 # ---------------------------------------------- source M
 
 M_ALGEBRA = ColumnAlgebra(
-    where="M lines 45 and 51 (columns), 147 (order of maps), 277 (sizes), 396 (a direction)",
+    where="[M] lines 45 and 51 (columns), 147 (order of maps), 277 (sizes), 396 (a direction)",
     factor=3,
     scaled=(1, 2),
     e_1=(1, 0),
@@ -425,7 +432,7 @@ _Q_PRINTED = (
 )
 
 M_SENTENCE = Sentence(
-    where="M lines 417-1132: X 423, W_Q 433, Q 445 and 966, K 449, V 453, A 782, heads 1010-1132",
+    where="[M] lines 417-1132: X 423, W_Q 433, Q 445 and 966, K 449, V 453, A 782, heads 1010-1132",
     tokens=("I", "love", "GPU", "programming"),
     X=_over(10, ((10, 2, 3, 5, 1, 4), (4, 9, 1, 2, 3, 5), (3, 1, 8, 6, 2, 1), (2, 5, 7, 9, 4, 3))),
     W_Q=_over(
