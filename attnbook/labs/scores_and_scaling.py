@@ -42,7 +42,7 @@ ALT = (
 CAPTION = (
     "The scores that enter softmax have standard deviation {sd}. For the query shown the largest "
     "weight is {top} and the largest entry of the Jacobian is {jacobian}; on average over queries "
-    "the entropy is {entropy} of its maximum $log S$."
+    "the entropy is {entropy} of its maximum log $S$."
 )
 
 WIDTHS = tuple(2**n for n in range(10))

@@ -1,0 +1,346 @@
+"""A lab: sliders, a picture that follows them, and a caption that says what it shows.
+
+``compute`` turns the values of the sliders into arrays and ``draw`` turns the arrays into a
+picture, both pure; this module ties them to widgets.  The picture and the caption are ordinary
+output, so that they outlive the kernel; the widgets are not.
+"""
+
+import asyncio
+import html
+import itertools
+import textwrap
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import ipywidgets
+from IPython import get_ipython
+from IPython.display import DisplayHandle, display
+
+from attnbook import style
+from attnbook.markup import runs, to_html, to_plain
+from attnbook.picture import Picture, Text, bundle
+
+# Everything a reader sees, in one place.
+RUN_ME = "Run this cell to get the sliders of this lab."
+RESET = "Back to the start"
+RESET_TIP = "Put every slider back to where it began"
+FAILED = "This setting could not be drawn"
+GO_ON = "Move a slider to go on."
+AS_CODE = "This setting as code:"
+
+# JupyterLab shows an SVG as an <img> but limits the width of <svg> alone.
+NARROW = "<style>.jp-RenderedSVG img { max-width: 100%; height: auto; }</style>"
+REST = 0.4  # seconds without a move until the still is redrawn
+
+
+class Slider(NamedTuple):
+    """A control: an ordered list of values and the one to start from.
+
+    Yes or no, and a choice of names, are sliders too: JupyterLab takes the arrow keys of other
+    controls for itself.
+
+    Parameters
+    ----------
+    name : str
+        The parameter of ``compute`` that it sets.
+    label : str
+        What stands beside it, in the markup of `attnbook.markup`.
+    values : sequence
+        Plain Python values, in the order of the slider.
+    start : one of the values
+    format : callable
+        Turns a value into the text shown, with its unit: ``"{:.1f} s".format``.
+
+    Examples
+    --------
+    >>> width = Slider("d_k", "key width $d_k$", (4, 16, 64), start=16)
+    """
+
+    name: str
+    label: str
+    values: Sequence[Any]
+    start: Any
+    format: Callable[[Any], str] = str
+
+
+class Lab:
+    """An interactive figure; show it by ending a cell with it.
+
+    Parameters
+    ----------
+    name : str
+        The function that makes the lab; called with ``state`` as keyword arguments it makes the
+        same picture again.
+    controls : sequence of Slider
+    compute : callable
+        ``compute(**state) -> arrays``.
+    draw : callable
+        ``draw(arrays) -> Picture``.
+    caption : callable
+        ``caption(arrays) -> str``, what the picture shows now, in the markup of `attnbook.markup`.
+    start : mapping, optional
+        Values to begin with, where they differ from the starts of the controls.
+
+    Raises
+    ------
+    ValueError
+        If ``start`` has a name or a value that no control has.
+
+    Examples
+    --------
+    >>> from attnbook.picture import Rect
+    >>> draw = lambda n: Picture(200, 60, [Rect(9, 9, 20 * n, 9, "#000000")], alt="A bar.")
+    >>> length = Slider("n", "length", (1, 2, 3), start=2)
+    >>> bar = Lab("bar", [length], lambda n: n, draw, "Bar of {}.".format)
+    >>> bar.set(n=3)
+    >>> bar.state, bar.picture.items[0].width
+    ({'n': 3}, 60)
+    >>> print(bar.caption_text)
+    length = 3. Bar of 3. This setting as code: bar(n=3)
+    """
+
+    def __init__(
+        self,
+        name: str,
+        controls: Sequence[Slider],
+        compute: Callable[..., Any],
+        draw: Callable[[Any], Picture],
+        caption: Callable[[Any], str],
+        start: Mapping[str, Any] | None = None,
+    ):
+        self.name = name
+        self.controls = {control.name: control for control in controls}
+        self._compute, self._draw, self._caption = compute, draw, caption
+        self._index = {c.name: _position(c, c.start) for c in controls}
+        self._index |= self._positions(start or {})
+        self._start = dict(self._index)
+        self._place: tuple[DisplayHandle, DisplayHandle] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._open()
+        self.picture, self._said = self._drawn()
+
+    # ---------------------------------------------------------------- state
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """Return the value of every control by its name."""
+        return {name: self.controls[name].values[i] for name, i in self._index.items()}
+
+    def set(self, **state: Any) -> None:
+        """Move sliders to values, all at once; the others stay.
+
+        Raises
+        ------
+        ValueError
+            If a name or a value is not one of the controls'; nothing is moved then.
+        """
+        self._move(self._positions(state))
+
+    def reset(self) -> None:
+        """Move every slider back to where it began."""
+        self._move(self._start)
+
+    def sweep(self) -> Iterator[tuple[dict[str, Any], Picture]]:
+        """Move through the ends of all controls and yield each state with its picture.
+
+        First the start, then every control to both ends with the others at their start, then all
+        combinations of ends; in the end everything is back at the start.
+        """
+        ends = {name: (0, len(c.values) - 1) for name, c in self.controls.items()}
+        tours = [self._start]
+        tours += [{**self._start, name: end} for name, pair in ends.items() for end in pair]
+        tours += [
+            dict(zip(ends, corner, strict=True)) for corner in itertools.product(*ends.values())
+        ]
+        for index in tours:
+            self._move(index)
+            yield self.state, self.picture
+        self.reset()
+
+    def __repr__(self) -> str:
+        arguments = ", ".join(f"{name}={value!r}" for name, value in self.state.items())
+        return f"{self.name}({arguments})"
+
+    def _positions(self, state: Mapping[str, Any]) -> dict[str, int]:
+        unknown = [name for name in state if name not in self.controls]
+        if unknown:
+            raise ValueError(
+                f"expected names among {list(self.controls)}, got {unknown[0]!r}: "
+                f"{self.name} has no such control"
+            )
+        return {name: _position(self.controls[name], value) for name, value in state.items()}
+
+    # ---------------------------------------------------------------- drawing
+
+    def _move(self, index: Mapping[str, int]) -> None:
+        self._index = {**self._index, **index}
+        for name, i in self._index.items():
+            self.sliders[name].index = i  # their observer sees that nothing is left to do
+        self._redraw()
+
+    def _moved(self, name: str, index: int) -> None:
+        if index != self._index[name]:
+            self._index[name] = index
+            self._redraw()
+
+    def _drawn(self) -> tuple[Picture, str]:
+        arrays = self._compute(**self.state)
+        picture, said = self._draw(arrays), self._caption(arrays)
+        runs(said)  # so that a fault in its markup is told like any other
+        return picture, said
+
+    def _redraw(self) -> None:
+        """Draw the present state; if that fails, draw a message and raise."""
+        try:
+            self.picture, self._said = self._drawn()
+        except BaseException as error:  # an interrupt too leaves no picture of this state
+            self.picture, self._said = self._message(error), FAILED + "."
+            raise
+        finally:
+            self._publish(still=False)
+            self._rest()
+
+    def _message(self, error: BaseException) -> Picture:
+        width, height = self.picture.width, self.picture.height  # nothing else may move
+        told = f"{type(error).__name__}: {error}"
+        lines = [
+            line
+            for part in (self._values(to_plain), told.replace("$", ""), GO_ON)
+            for line in textwrap.wrap(part, int(width / 11), max_lines=5)
+        ]
+        items = [Text(24, 30, FAILED, style.TITLE, style.GRADIENT, bold=True)]
+        items += [Text(24, 64 + 26 * k, line) for k, line in enumerate(lines)]
+        return Picture(width, height, items, alt=f"{FAILED}. {told}")
+
+    # ---------------------------------------------------------------- caption
+
+    @property
+    def caption_text(self) -> str:
+        """Return the caption as plain text: all controls with their values, and what is shown."""
+        return f"{self._values(to_plain)}. {to_plain(self._said)} {AS_CODE} {self!r}"
+
+    @property
+    def caption_html(self) -> str:
+        """Return the caption as HTML."""
+        return (
+            f"<p><b>{self._values(to_html)}.</b> {to_html(self._said)}</p>\n"
+            f"<p>{AS_CODE} <code>{html.escape(repr(self))}</code></p>"
+        )
+
+    def _values(self, convert: Callable[[str], str]) -> str:
+        return ", ".join(
+            f"{convert(c.label)} = {convert(c.format(self.state[name]))}"
+            for name, c in self.controls.items()
+        )
+
+    # ---------------------------------------------------------------- display
+
+    def _ipython_display_(self) -> None:
+        if self._place is not None:
+            self.close()  # a lab is live in one place, the last one
+        if self._box.comm is None:
+            self._open()
+        self._close_on_rerun()
+        display({**self._box._repr_mimebundle_(), "text/plain": RUN_ME}, raw=True)
+        data, metadata = bundle(self.picture)
+        picture = display(data, metadata=metadata, raw=True, display_id=True)
+        caption = display(self._caption_bundle(), raw=True, display_id=True)
+        self._place = picture, caption
+
+    def _publish(self, still: bool) -> None:
+        if self._place is None:
+            return
+        picture, caption = self._place
+        data, metadata = bundle(self.picture, still)
+        picture.update(data, metadata=metadata, raw=True)
+        if not still:
+            caption.update(self._caption_bundle(), raw=True)
+
+    def _caption_bundle(self) -> dict[str, str]:
+        return {"text/html": self.caption_html, "text/plain": self.caption_text}
+
+    def _rest(self) -> None:
+        """Bring the PNG back once no slider has moved for a while."""
+        if self._timer is not None:
+            self._timer.cancel()
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:  # plain Python: who wants the still calls settle
+            return
+        self._timer = loop.call_later(REST, self.settle)
+
+    def settle(self) -> None:
+        """Redraw with the PNG, without which a saved notebook would lose the picture."""
+        self._publish(still=True)
+
+    # ---------------------------------------------------------------- widgets
+
+    def _open(self) -> None:
+        self.sliders = {name: self._slider(control) for name, control in self.controls.items()}
+        reset = ipywidgets.Button(description=RESET, tooltip=RESET_TIP)
+        reset.on_click(lambda _: self.reset())
+        self._box = ipywidgets.VBox([*self.sliders.values(), reset, ipywidgets.HTML(NARROW)])
+
+    def _slider(self, control: Slider) -> ipywidgets.SelectionSlider:
+        longest = max(len(to_plain(other.label)) for other in self.controls.values())
+        slider = ipywidgets.SelectionSlider(
+            options=[
+                (to_plain(control.format(value)), i) for i, value in enumerate(control.values)
+            ],
+            index=self._index[control.name],
+            description=_description(control.label),
+            description_allow_html=True,
+            style={"description_width": f"{0.6 * longest + 1:.0f}em"},
+            layout={"width": "min(100%, 44em)"},
+        )
+        slider.observe(lambda change: self._moved(control.name, change.new), "index")
+        return slider
+
+    def close(self) -> None:
+        """Take the widgets away; the picture and the caption stay where they are."""
+        if self._timer is not None:
+            self._timer.cancel()
+        for widget in (*self._box.children, self._box):
+            for part in ("layout", "style"):  # which ipywidgets would leave behind
+                if hasattr(widget, part):
+                    getattr(widget, part).close()
+            widget.close()
+
+    def _close_on_rerun(self) -> None:
+        """Close the lab as soon as the cell that shows it runs again."""
+        shell = get_ipython()
+        cell, place = _running_cell(shell), self._box
+        if cell is None:
+            return
+
+        def rerun(info):
+            if info.cell_id == cell:
+                shell.events.unregister("pre_run_cell", rerun)
+                if self._box is place:
+                    self.close()
+
+        shell.events.register("pre_run_cell", rerun)
+
+
+def _position(control: Slider, value: Any) -> int:
+    if value not in control.values:
+        raise ValueError(
+            f"expected {control.name} among {tuple(control.values)}, got {value!r}: "
+            "choose a value of the slider"
+        )
+    return list(control.values).index(value)
+
+
+def _description(label: str) -> str:
+    """Return a label as the HTML that a widget's description may have: no <sub>, no <sup>."""
+    text = to_html(label)
+    for tag, align in (("sub", "sub"), ("sup", "super")):
+        span = f'<span style="vertical-align: {align}; font-size: smaller">'
+        text = text.replace(f"<{tag}>", span).replace(f"</{tag}>", "</span>")
+    return text
+
+
+def _running_cell(shell: Any) -> str | None:
+    """Return the id of the running cell, or None where the front end does not tell."""
+    parent = shell.get_parent() if hasattr(shell, "get_parent") else {}
+    return parent.get("metadata", {}).get("cellId")
