@@ -153,7 +153,9 @@ def check_weights(A: object) -> None:
         index = first(A < 0)
         raise ValueError(f"A{list(index)} is {A[index]}, but weights are not negative: scores?")
     working = np.result_type(A, np.float32)
-    tolerance = math.sqrt(np.finfo(A.dtype).eps)
+    # Wide enough for weights read from a table or cast from float32; dropout and a wrong axis miss
+    # 1 by far more.
+    tolerance = max(1e-4, math.sqrt(np.finfo(A.dtype).eps))
     sums = A.sum(axis=-1, dtype=working)
     wrong = (abs(sums - 1) > tolerance) & A.any(axis=-1)
     if wrong.any():

@@ -275,7 +275,7 @@ BAD = [
     (book.has_ordered_equations, append("detail", "\n[R] (4.7)-(4.9), R (4.2)"), None),
     (book.has_clean_outputs, output("use", "text/plain", "ValueError: no"), "shows an error"),
     (book.has_clean_outputs, output("use", "text/html", "<b>at 0x7f3a9c</b>"), "0x7f3a9c"),
-    (book.has_clean_outputs, output("use", "text/plain", "/ho" "me/someone/x.py"), "/home/"),
+    (book.has_clean_outputs, output("use", "text/plain", "/ho" + "me/someone/x.py"), "/home/"),
     (book.has_clean_outputs, output("use", "text/plain", str(book.ROOT)), "path of the book"),
     (book.has_clean_outputs, output("use", "text/html", "<b class='Error'>x</b>"), None),
     (book.has_clean_outputs, stderr, "a warning"),

@@ -371,3 +371,14 @@ def test_entropy_keeps_the_dtype_and_refuses_what_are_no_weights():
     assert entropy([[1, 0]]).dtype == np.float64
     with pytest.raises(ValueError, match=r"row 0 of A sums to 3"):
         entropy([[1.0, 2.0]])
+
+
+def test_backward_takes_weights_as_a_table_prints_them():
+    printed = [[0.330238, 0.669763, 0.0]]  # sums to 1.000001
+    exact = softmax([[0.0, 1 / np.sqrt(2), 0.0]], [[True, True, False]])
+    dA = [[1.0, 0.0, 5.0]]
+    np.testing.assert_allclose(
+        softmax_backward(dA, printed), softmax_backward(dA, exact), atol=2e-6
+    )
+    with pytest.raises(ValueError, match="sums to"):
+        softmax_backward(dA, [[0.330, 0.669, 0.0]])

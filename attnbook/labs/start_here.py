@@ -20,7 +20,8 @@ ALT = (
     "(2, 0) and v2 at (0, 4), a line between them, and on it the output at ({x}, {y})."
 )
 CAPTION = (
-    "The weights are {a1} and {a2}; the output is $o$ = ({x}, {y}), on the line from $v_1$ to $v_2$."
+    "The weights are {a1} and {a2}; the output is $o$ = ({x}, {y}), "
+    "on the line from $v_1$ to $v_2$."
 )
 
 CONTROLS = (
