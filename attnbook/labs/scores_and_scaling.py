@@ -45,6 +45,24 @@ CAPTION = (
     "the entropy is {entropy} of its maximum log $S$."
 )
 
+GAMMA = "correlation of $q_p$ with $q_{p'}$, $γ$"
+KAPPA = "correlation of $q_p$ with $k_p$, $κ$"
+SCALED = "Scaled scores $u$"
+MOMENTS = "Mean and sd of $u$: lines by (4.9), marks measured"
+MEAN, SD = "mean", "sd"
+MEAN_SD = "mean {mean}, sd {sd}"
+PROMISED = "dotted: mean 0, sd 1 (Theorem 4.2)"
+ALT_CORRELATION = (
+    "Two pictures. A histogram of {n} scaled scores with mean {mean} and standard deviation {sd}, "
+    "and the normal curve of mean 0 and standard deviation 1; {share} percent lie outside the "
+    "axis. Curves over the widths 1 to 512: the mean by the formula {means}, the standard "
+    "deviation {sds}, with the measured values on them. The present width is {d_k}."
+)
+CAPTION_CORRELATION = (
+    "The scaled scores have mean {mean} and standard deviation {sd}; by (4.9) they are "
+    "{mean_exact} and {sd_exact}. Theorem 4.2, where its hypotheses hold, says 0 and 1."
+)
+
 WIDTHS = tuple(2**n for n in range(10))
 MOST_KEYS = 16
 PAIRS, QUERIES = 4000, 200
@@ -201,4 +219,152 @@ def width_and_temperature(**state) -> Lab:
     return Lab("width_and_temperature", CONTROLS, compute, draw, caption, state)
 
 
-LABS = (width_and_temperature,)
+# ---------------------------------------------------------------- correlation and dependence
+
+FINE_EDGES = np.arange(-15.25, 35.5, 0.5)
+CORRELATION_CONTROLS = (
+    Slider("d_k", D_K, WIDTHS, start=64),
+    Slider("gamma", GAMMA, (0.0, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9), start=0.0, format="{:g}".format),
+    Slider("kappa", KAPPA, (0.0, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0), start=0.0, format="{:g}".format),
+)
+
+
+class Correlation(NamedTuple):
+    """Scaled scores ``u`` of vectors that break (H3) and (H4): measured, and by (4.9)."""
+
+    d_k: int
+    counts: np.ndarray  # of u between FINE_EDGES
+    outside: float  # share of u beyond them
+    mean: np.ndarray  # (widths,) measured
+    sd: np.ndarray
+    mean_exact: np.ndarray  # (widths,) by (4.9)
+    sd_exact: np.ndarray
+
+
+@lru_cache(maxsize=1)
+def _sums() -> tuple[np.ndarray, ...]:
+    """Draw independent normal g, h (width 512) and b, c (one number) for each pair of vectors.
+
+    Returns
+    -------
+    b, c : (PAIRS,)
+    g, h, gg, gh : (widths, PAIRS) sums over the components of g, h, g^2 and g h
+    """
+    rng = np.random.default_rng(12)
+    b, c = rng.normal(size=(2, PAIRS))
+    g, h, gg, gh = np.zeros((4, len(WIDTHS), PAIRS))
+    for n, (low, high) in enumerate(zip((0, *WIDTHS), WIDTHS, strict=False)):
+        x, y = rng.normal(size=(2, PAIRS, high - low))
+        for total, term in ((g, x), (h, y), (gg, x * x), (gh, x * y)):
+            total[n] = total[n - 1] + term.sum(axis=1)
+    return b, c, g, h, gg, gh
+
+
+def compute_correlation(d_k: int, gamma: float, kappa: float) -> Correlation:
+    """Compute u = q k^T / sqrt(d_k) for normal vectors with correlated, dependent components.
+
+    q = sqrt(gamma) b 1 + sqrt(1 - gamma) g,  k' = sqrt(gamma) c 1 + sqrt(1 - gamma) h  and
+    k = kappa q + sqrt(1 - kappa^2) k'. The products are expanded, so that all widths cost sums
+    that are drawn once.
+    """
+    b, c, g, h, gg, gh = _sums()
+    widths = np.array(WIDTHS)[:, None]
+    mixed = np.sqrt(gamma * (1 - gamma))
+    qq = gamma * widths * b * b + 2 * mixed * b * g + (1 - gamma) * gg
+    qk = gamma * widths * b * c + mixed * (b * h + c * g) + (1 - gamma) * gh
+    u = (kappa * qq + np.sqrt(1 - kappa**2) * qk) / np.sqrt(widths)
+    now = u[WIDTHS.index(d_k)]
+    counts, _ = np.histogram(now, FINE_EDGES)
+    widths = widths[:, 0]
+    return Correlation(
+        d_k=d_k,
+        counts=counts,
+        outside=1 - counts.sum() / PAIRS,
+        mean=u.mean(axis=1),
+        sd=u.std(axis=1),
+        mean_exact=kappa * np.sqrt(widths),
+        sd_exact=np.sqrt((1 + kappa**2) * (1 + (widths - 1) * gamma**2)),
+    )
+
+
+def draw_correlation(arrays: Correlation) -> Picture:
+    """Draw the histogram with the curve that the theorem promises, and the two moments below."""
+    above = Panel(70, 46, 690, 160, (FINE_EDGES[0], FINE_EDGES[-1]), (0, 1.15))
+    below = Panel(70, 310, 610, 160, (0, len(WIDTHS) - 0.75), (-2, 32))
+    x = np.linspace(-4, 4, 81)
+    y = _relative(arrays.counts)
+    places = range(len(WIDTHS))
+    n = WIDTHS.index(arrays.d_k)
+    items = [
+        axes(above, title=SCALED, y_ticks=()),
+        histogram(above, y, FINE_EDGES),
+        curve(above, x, np.exp(-(x**2) / 2), style.INK, dash=style.DASHES[2]),
+        Text(above.right - 6, above.top + 12, MEAN_SD.format(**_moments(arrays)), anchor="end"),
+        Text(above.right - 6, above.top + 40, PROMISED, fill=style.MUTED, anchor="end"),
+        axes(
+            below,
+            title=MOMENTS,
+            x_label=D_K,
+            x_ticks=tuple((i, str(d_k)) for i, d_k in enumerate(WIDTHS)),
+            y_ticks=((0, "0"), (10, "10"), (20, "20"), (30, "30")),
+        ),
+        vertical(below, n),
+        curve(below, places, arrays.sd_exact, style.SCORE),
+        curve(below, places, arrays.mean_exact, style.MUTED, dash=style.DASHES[1]),
+        [mark(below.x(i), below.y(v), "circle", style.SCORE, 5) for i, v in enumerate(arrays.sd)],
+        [mark(below.x(i), below.y(v), "square", style.MUTED, 5) for i, v in enumerate(arrays.mean)],
+        end_labels(
+            below,
+            [(arrays.sd_exact[-1], SD, style.SCORE), (arrays.mean_exact[-1], MEAN, style.MUTED)],
+        ),
+    ]
+    if arrays.outside >= 0.005:
+        outside = OUTSIDE.format(share=number(100 * arrays.outside, 0))
+        items.append(Text(above.right - 6, above.top + 68, outside, anchor="end"))
+    alt = ALT_CORRELATION.format(
+        n=PAIRS,
+        share=number(100 * arrays.outside, 0),
+        means=", ".join(number(v, 1) for v in arrays.mean_exact),
+        sds=", ".join(number(v, 1) for v in arrays.sd_exact),
+        d_k=arrays.d_k,
+        **_moments(arrays),
+    )
+    return Picture(800, 540, items, alt)
+
+
+def caption_correlation(arrays: Correlation) -> str:
+    """Say what the picture shows."""
+    n = WIDTHS.index(arrays.d_k)
+    return CAPTION_CORRELATION.format(
+        mean_exact=number(arrays.mean_exact[n]),
+        sd_exact=number(arrays.sd_exact[n]),
+        **_moments(arrays),
+    )
+
+
+def _moments(arrays: Correlation) -> dict[str, str]:
+    n = WIDTHS.index(arrays.d_k)
+    return {"mean": number(arrays.mean[n]), "sd": number(arrays.sd[n])}
+
+
+def _relative(counts: np.ndarray) -> np.ndarray:
+    """Scale counts so that the tallest bar is 1."""
+    return counts / max(counts.max(), 1)
+
+
+def correlation(**state) -> Lab:
+    """Return the lab of correlated and dependent components; ``state`` sets sliders by name.
+
+    Examples
+    --------
+    >>> correlation(gamma=0.3)
+    correlation(d_k=64, gamma=0.3, kappa=0.0)
+    """
+    return Lab(
+        "correlation",
+        CORRELATION_CONTROLS,
+        compute_correlation,
+        draw_correlation,
+        caption_correlation,
+        state,
+    )

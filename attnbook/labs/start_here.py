@@ -97,6 +97,3 @@ def one_read(**state) -> Lab:
     one_read(n=1)
     """
     return Lab("one_read", CONTROLS, compute, draw, caption, state)
-
-
-LABS = (one_read,)
