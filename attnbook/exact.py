@@ -730,10 +730,10 @@ def _moments(group: Mapping) -> dict:
 
 
 def lowest_terms(x: Exact | Matrix) -> sympy.Expr | sympy.ImmutableMatrix:
-    """Write an exact expression, or each entry of a matrix, as one factored fraction.
+    """Write an exact expression, or each entry of a matrix, as one fraction in lowest terms.
 
-    Exponentials are cancelled as powers of positive symbols, w = exp(1/sqrt 2) say, which go back
-    to exponentials at the end; nothing turns into cosh on the way.
+    Exponentials are cancelled as powers of symbols, w = exp(1/sqrt 2) say, which become
+    exponentials again at the end; nothing turns into cosh on the way.
 
     Parameters
     ----------
@@ -745,8 +745,10 @@ def lowest_terms(x: Exact | Matrix) -> sympy.Expr | sympy.ImmutableMatrix:
 
     Raises
     ------
-    TypeError, ValueError
+    TypeError
         As `matrix`.
+    ValueError
+        As `matrix`, and if the exponents are so unrelated that powers beyond 200 would be needed.
 
     Examples
     --------
@@ -757,7 +759,13 @@ def lowest_terms(x: Exact | Matrix) -> sympy.Expr | sympy.ImmutableMatrix:
     if hasattr(x, "__len__") or isinstance(x, sympy.MatrixBase):
         return _table(x).applyfunc(lowest_terms)
     x, exponentials = _name_exponentials(_number(x, "x"))
-    return sympy.factor(sympy.cancel(sympy.together(x))).xreplace(exponentials)
+    degree = max((abs(f.exp) for f in x.atoms(sympy.Pow) if f.base in exponentials), default=1)
+    if degree > 200:
+        raise ValueError(
+            f"expected exponents with a simple common unit, got powers up to {degree}; print "
+            f"decimals, and prove with equal"
+        )
+    return sympy.sqf(sympy.cancel(sympy.together(x))).xreplace(exponentials)
 
 
 def equal(a: Exact | Matrix, b: Exact | Matrix) -> bool:
@@ -816,9 +824,11 @@ def _name_exponentials(x: sympy.Expr) -> tuple[sympy.Expr, dict]:
     """Write the exponentials in x as powers of new symbols; also return what the symbols are.
 
     exp(c) and exp(2c + 3/2) become w and w^2 v^3 with w = exp(c) and v = exp(1/2): polynomial
-    algebra then sees how they are related.
+    algebra then sees how they are related. The symbols are not declared positive, since sympy
+    looks for the real roots of polynomials in positive symbols, without end at degree 10,000.
     """
-    exponents = {f: sympy.expand(f.args[0]) for f in x.atoms(sympy.exp)}
+    exponentials = sorted(x.atoms(sympy.exp), key=sympy.default_sort_key)  # the same every time
+    exponents = {f: sympy.expand(f.args[0]) for f in exponentials}
     if x.has(sympy.E):  # sympy has its own class for exp(1)
         exponents[sympy.E] = sympy.S.One
     terms = {  # each exponent as a sum of rational number times part
@@ -828,7 +838,7 @@ def _name_exponentials(x: sympy.Expr) -> tuple[sympy.Expr, dict]:
     denominators = {}
     for number, part in itertools.chain(*terms.values()):
         denominators[part] = math.lcm(denominators.get(part, 1), number.q)
-    name = {part: sympy.Dummy("w") for part in denominators}
+    name = {part: sympy.Dummy(f"w{i}") for i, part in enumerate(denominators)}
     powers = {
         f: sympy.prod(name[part] ** (number * denominators[part]) for number, part in pairs)
         for f, pairs in terms.items()

@@ -396,6 +396,8 @@ def test_moment_errors():
         exact.moments([q, k], [0, 0], [[1, 2], [3, 1]])
     with pytest.raises(ValueError, match="different symbols"):
         exact.moments([q, q], [0, 0], [[1, 0], [0, 1]])
+    with pytest.raises(ValueError, match="different symbols"):
+        exact.moments([q, 2 * k], [0, 0], [[1, 0], [0, 1]])
     with pytest.raises(ValueError, match="2 means"):
         exact.moments([q, k], [0, 0, 0], [[1, 0], [0, 1]])
 
@@ -599,7 +601,6 @@ def test_equal_for_symbols_and_matrices():
     assert not equal(x, y)
     for value in (2, 3, 5):
         assert not equal(n, value)
-    assert not equal(sqrt(symbols("m", negative=True) ** 2), symbols("m", negative=True))
     assert equal([[x, 1], [y, 2]], sympy.Matrix([[x, 1], [y, 2]]))
     assert not equal([[x, 1]], [[x, 2]])
     with pytest.raises(ValueError, match="same shape, got a 1 x 2, b 2 x 1"):
@@ -617,6 +618,9 @@ def test_equal_never_guesses():
         equal(1 / ((x + 1) ** 2 - x**2 - 2 * x - 1), 1)
     with pytest.raises(ValueError, match="finite"):
         equal(1 / ((sqrt(2) - 1) * (sqrt(2) + 1) - 1), 1)
+    m = symbols("m", negative=True)  # equal, but only for negative m: False would be wrong
+    with pytest.raises(ValueError, match="cannot decide"):
+        equal(sqrt(m**2 - 2 * m + 1), 1 - m)
     # sqrt(exp(2x)) is not exp(x) where x is not real
     with pytest.raises(ValueError, match="cannot decide"):
         equal(sqrt(exp(2 * x)), exp(x))
@@ -631,7 +635,21 @@ def test_lowest_terms_reads_like_a_book():
     )
     assert exact.lowest_terms(exp(2) / (exp(2) + exp(3))) == 1 / (1 + exp(1))
     assert exact.lowest_terms(log(6)) == log(6)
+    x, y = symbols("x y")
+    assert exact.lowest_terms((exp(2 * x) - 1) / (exp(x) + 1) ** 2) == (exp(x) - 1) / (exp(x) + 1)
+    two = exact.softmax_backward([1, 0, 2], exact.softmax([x, y, 0]))  # always in the same order
+    denominator = "(exp(x) + exp(y) + 1)**2"
+    assert str(exact.lowest_terms(two[0])) == f"(exp(x)*exp(y) - exp(x))/{denominator}"
+    assert str(exact.lowest_terms(two[2])) == f"(exp(x) + 2*exp(y))/{denominator}"
     assert str(exact.lowest_terms(exp(c) + exp(-c))).count("cosh") == 0
+
+
+def test_unrelated_exponents_are_proved_but_not_reduced():
+    a = exact.softmax([F(1, 7), F(3, 1000), F(5, 11), F(2, 13)])  # powers of exp(1/1001000)
+    assert equal(sum(a), 1)
+    assert equal(exact.softmax_jacobian(a) * sympy.ones(4, 1), sympy.zeros(4, 1))
+    with pytest.raises(ValueError, match="prove with equal"):
+        exact.lowest_terms(a)
 
 
 # --- printed decimals ---------------------------------------------------------------------------
