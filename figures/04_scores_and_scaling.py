@@ -8,7 +8,7 @@ from attnbook.labs.scores_and_scaling import EDGES, compute
 from attnbook.picture import Picture, Text, to_svg
 
 WIDTHS = (4, 64, 512)
-ROWS = ((False, "$u = s$"), (True, "$u = s/√d_k$"))
+ROWS = ((False, "$s$"), (True, "$s/√d_k$"))
 
 
 def picture() -> Picture:
@@ -23,10 +23,10 @@ def picture() -> Picture:
             top = 60 + 160 * row
             scores = Panel(left, top, 130, 100, (EDGES[0], EDGES[-1]), (0, 1.1))
             weights = Panel(left + 155, top, 80, 100, (0, 1), (0, 1.1))
-            counts = arrays.counts[:80].reshape(40, 2).sum(axis=1)
+            counts = arrays.counts.reshape(27, 3).sum(axis=1)  # bars of three units, one at 0
             items += [
                 axes(scores, x_ticks=((-30, "−30"), (0, "0"), (30, "30")), y_ticks=()),
-                histogram(scores, counts / counts.max(), EDGES[:81:2]),
+                histogram(scores, counts / counts.max(), EDGES[::3]),
                 axes(weights, x_ticks=(), y_ticks=((1, "1"),)),
                 bars(weights, arrays.a, digits=None),
                 Text(weights.left + 40, weights.bottom + 18, "weights", anchor="middle"),

@@ -322,6 +322,37 @@ def has_plain_setup(chapter: Chapter) -> list[str]:
     return found
 
 
+def keeps_setup_names(chapter: Chapter) -> list[str]:
+    """No later cell gives a name of the set-up cell another meaning: any cell may run again."""
+    if not code(chapter):
+        return []
+    setup, *rest = code(chapter)
+    found = []
+    for cell in rest:
+        for name in sorted(_bound(cell.source) & _bound(setup.source)):
+            found.append(f"{cell.id}: {name} of the set-up cell is bound again")
+    return found
+
+
+def _bound(source: str) -> set[str]:
+    """The names that plain Python code binds at its top level."""
+    try:
+        body = ast.parse(source).body
+    except SyntaxError:  # a magic: other checkers tell
+        return set()
+    names, inner = set(), []
+    for node in body:
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            names |= {(a.asname or a.name).split(".")[0] for a in node.names}
+        elif isinstance(node, ast.FunctionDef | ast.ClassDef):
+            names.add(node.name)
+        else:
+            inner += ast.walk(node)
+    return names | {
+        node.id for node in inner if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+    }
+
+
 def has_short_code(chapter: Chapter) -> list[str]:
     """At most 76 columns, and 15 lines where the cell is not a solution."""
     found = []
@@ -560,6 +591,7 @@ CHECKERS = (
     has_opening_and_closing,
     maps_the_book,
     has_plain_setup,
+    keeps_setup_names,
     has_short_code,
     hides_plotting,
     has_alt_text,

@@ -221,7 +221,7 @@ def width_and_temperature(**state) -> Lab:
 
 # ---------------------------------------------------------------- correlation and dependence
 
-FINE_EDGES = np.arange(-15.25, 35.5, 0.5)
+FINE_EDGES = np.arange(-30.25, 30.5, 0.5)
 CORRELATION_CONTROLS = (
     Slider("d_k", D_K, WIDTHS, start=64),
     Slider("gamma", GAMMA, (0.0, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9), start=0.0, format="{:g}".format),
@@ -289,18 +289,19 @@ def compute_correlation(d_k: int, gamma: float, kappa: float) -> Correlation:
 
 def draw_correlation(arrays: Correlation) -> Picture:
     """Draw the histogram with the curve that the theorem promises, and the two moments below."""
-    above = Panel(70, 46, 690, 160, (FINE_EDGES[0], FINE_EDGES[-1]), (0, 1.15))
+    above = Panel(70, 76, 690, 130, (FINE_EDGES[0], FINE_EDGES[-1]), (0, 1.15))
     below = Panel(70, 310, 610, 160, (0, len(WIDTHS) - 0.75), (-2, 32))
     x = np.linspace(-4, 4, 81)
     y = _relative(arrays.counts)
     places = range(len(WIDTHS))
     n = WIDTHS.index(arrays.d_k)
     items = [
-        axes(above, title=SCALED, y_ticks=()),
+        axes(above, y_ticks=()),
+        Text(above.left, 20, SCALED, size=style.TITLE, bold=True),
         histogram(above, y, FINE_EDGES),
         curve(above, x, np.exp(-(x**2) / 2), style.INK, dash=style.DASHES[2]),
-        Text(above.right - 6, above.top + 12, MEAN_SD.format(**_moments(arrays)), anchor="end"),
-        Text(above.right - 6, above.top + 40, PROMISED, fill=style.MUTED, anchor="end"),
+        Text(above.right, 20, MEAN_SD.format(**_moments(arrays)), anchor="end"),
+        Text(above.right, 48, PROMISED, fill=style.MUTED, anchor="end"),
         axes(
             below,
             title=MOMENTS,
@@ -320,7 +321,7 @@ def draw_correlation(arrays: Correlation) -> Picture:
     ]
     if arrays.outside >= 0.005:
         outside = OUTSIDE.format(share=number(100 * arrays.outside, 0))
-        items.append(Text(above.right - 6, above.top + 68, outside, anchor="end"))
+        items.append(Text(above.left, 48, outside))
     alt = ALT_CORRELATION.format(
         n=PAIRS,
         share=number(100 * arrays.outside, 0),
