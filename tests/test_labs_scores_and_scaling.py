@@ -1,6 +1,8 @@
 """What the labs of chapter 04 draw is what the plain formulas give."""
 
 import math
+from decimal import Decimal
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -90,3 +92,16 @@ def test_correlation(d_k, gamma, kappa):
     assert abs(u.mean() - arrays.mean_exact[n]) < 5 * error
     spread = ((u - u.mean()) ** 2).std() / math.sqrt(PAIRS)
     assert abs(u.var() - arrays.sd_exact[n] ** 2) < 5 * spread
+
+
+@pytest.mark.parametrize(("d_k", "tau", "keys"), [(64, 1.0, 8), (256, 0.25, 16), (64, 0.5, 2)])
+def test_the_caption_tells_the_largest_derivative_also_near_one_hot(d_k, tau, keys):
+    _, _, Q, K = raw_vectors(d_k)
+    u = [Fraction(float(x)) / Fraction(tau) for x in np.einsum("ip,jp->ij", Q[0], K[0])[0][:keys]]
+    e = [Decimal(float(x - max(u))).exp() for x in u]
+    z = sum(e)
+    exact = max(x / z * sum(e[:j] + e[j + 1 :]) / z for j, x in enumerate(e))
+    told = labs._largest_derivative(compute(d_k, False, tau, keys).a)
+    assert told == pytest.approx(float(exact), rel=1e-6)
+    assert labs._power(2.62e-22) == "2.6 · $10^{−22}$"
+    assert labs._power(0.2184) == "0.218"

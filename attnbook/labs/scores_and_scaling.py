@@ -133,9 +133,9 @@ def compute(d_k: int, divide: bool, tau: float, keys: int) -> WidthAndTemperatur
 
 def draw(arrays: WidthAndTemperature) -> Picture:
     """Draw histogram and row of weights side by side, and the entropy curves below."""
-    left = Panel(40, 46, 330, 150, (EDGES[0], EDGES[-1]), (0, 1.3))
-    right = Panel(450, 46, 330, 150, (0, len(arrays.a)), (0, 1.15))
-    below = Panel(70, 300, 580, 140, (0, len(WIDTHS) - 0.75), (0, 1.05))
+    left = Panel(40, 46, 330, 120, (EDGES[0], EDGES[-1]), (0, 1.3))
+    right = Panel(450, 46, 330, 120, (0, len(arrays.a)), (0, 1.15))
+    below = Panel(70, 252, 580, 110, (0, len(WIDTHS) - 0.75), (0, 1.05))
     items = [
         axes(left, title=HISTOGRAM, y_ticks=()),
         histogram(left, arrays.counts / max(arrays.counts.max(), 1), EDGES),
@@ -187,7 +187,7 @@ def draw(arrays: WidthAndTemperature) -> Picture:
         undivided=", ".join(number(x) for x in arrays.entropy[0]),
         d_k=arrays.d_k,
     )
-    return Picture(800, 510, items, alt)
+    return Picture(800, 430, items, alt)
 
 
 def caption(arrays: WidthAndTemperature) -> str:
@@ -195,9 +195,23 @@ def caption(arrays: WidthAndTemperature) -> str:
     return CAPTION.format(
         sd=_sd(arrays),
         top=number(arrays.a.max(), 3),
-        jacobian=f"{(arrays.a * (1 - arrays.a)).max():.2g}",
+        jacobian=_power(_largest_derivative(arrays.a)),
         entropy=number(_entropy_now(arrays)),
     )
+
+
+def _largest_derivative(a: np.ndarray) -> float:
+    """Return max_j a_j (1 - a_j), the rest as a sum of weights: 1 - a_j loses all digits near 1."""
+    rest = [np.delete(a, j).sum() for j in range(len(a))]
+    return (a * rest).max()
+
+
+def _power(x: float) -> str:
+    """Write a small number as a multiple of a power of ten, others with three decimals."""
+    if x == 0 or x >= 0.001:
+        return number(x, 3)
+    digits, exponent = f"{x:.1e}".split("e")
+    return f"{digits} · $10^{{{int(exponent)}}}$".replace("-", "−")
 
 
 def _sd(arrays: WidthAndTemperature) -> str:
@@ -289,8 +303,8 @@ def compute_correlation(d_k: int, gamma: float, kappa: float) -> Correlation:
 
 def draw_correlation(arrays: Correlation) -> Picture:
     """Draw the histogram with the curve that the theorem promises, and the two moments below."""
-    above = Panel(70, 76, 690, 130, (FINE_EDGES[0], FINE_EDGES[-1]), (0, 1.15))
-    below = Panel(70, 310, 610, 160, (0, len(WIDTHS) - 0.75), (-2, 32))
+    above = Panel(70, 70, 690, 110, (FINE_EDGES[0], FINE_EDGES[-1]), (0, 1.15))
+    below = Panel(70, 262, 610, 120, (0, len(WIDTHS) - 0.75), (-2, 32))
     x = np.linspace(-4, 4, 81)
     y = _relative(arrays.counts)
     places = range(len(WIDTHS))
@@ -330,7 +344,7 @@ def draw_correlation(arrays: Correlation) -> Picture:
         d_k=arrays.d_k,
         **_moments(arrays),
     )
-    return Picture(800, 540, items, alt)
+    return Picture(800, 450, items, alt)
 
 
 def caption_correlation(arrays: Correlation) -> str:
