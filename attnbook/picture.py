@@ -308,6 +308,7 @@ def to_png(picture: Picture, scale: float = 2) -> bytes:
     return file.getvalue()
 
 
+@lru_cache(maxsize=4096)
 def _path(item: Primitive):
     """Return the outline of a primitive as a matplotlib Path in the picture's coordinates."""
     from matplotlib.path import Path
@@ -421,7 +422,7 @@ def check(picture: Picture) -> list[str]:
     """
     faults, boxes = [], []
     for i, item in enumerate(picture.items):
-        box = _path(item).get_extents()
+        box = _box(item)
         margin = MARGIN if isinstance(item, Text) else 0
         label = repr(to_plain(item.text)) if isinstance(item, Text) else repr(item)
         if (
@@ -437,25 +438,42 @@ def check(picture: Picture) -> list[str]:
     return faults
 
 
-def _text_faults(picture: Picture, i: int, label: str) -> Iterator[str]:
+@lru_cache(maxsize=2)
+def _characters(bold: bool) -> set[str]:
+    """Return the characters that the font has."""
     from matplotlib.font_manager import get_font
 
+    return set(map(chr, get_font(_face(False, bold).get_file()).get_charmap()))
+
+
+def _text_faults(picture: Picture, i: int, label: str) -> Iterator[str]:
     item = picture.items[i]
     smallest = 14 if re.fullmatch(r"[-−+\d.,]+", item.text) else 16
     relative = item.size * 800 / picture.width
     if relative < smallest:
         yield f"{label} is too small: {relative:.1f} in a picture 800 wide"
-    known = get_font(_face(False, item.bold).get_file()).get_charmap()
-    missing = sorted(set(to_plain(item.text)) - set(map(chr, known)) - {BAR})
+    missing = sorted(set(to_plain(item.text)) - _characters(item.bold) - {BAR})
     if missing:
         yield f"{label} has characters the font lacks: {' '.join(missing)}"
-    ground, centre = style.CARD, _path(item).get_extents()
+    ground, centre = style.CARD, _box(item)
     x, y = (centre.x0 + centre.x1) / 2, (centre.y0 + centre.y1) / 2
     for below in picture.items[:i]:
         if getattr(below, "fill", None) and not isinstance(below, Text) and _covers(below, x, y):
             ground = style.shade((ground, below.fill), below.opacity)
     if style.contrast(item.fill, ground) < 4.5:
         yield f"{label} is too faint: contrast {style.contrast(item.fill, ground)} on {ground}"
+
+
+def _box(item: Primitive):
+    """Return the bounding box of an item; that of a text at the origin is worked out once."""
+    if not isinstance(item, Text):
+        return _path(item).get_extents()
+    return _box_at_origin(item._replace(x=0, y=0)).translated(_round(item.x), _round(item.y))
+
+
+@lru_cache(maxsize=4096)
+def _box_at_origin(item: Text):
+    return _path(item).get_extents()
 
 
 def _covers(item: Primitive, x: float, y: float) -> bool:
