@@ -17,7 +17,7 @@ import attnbook
 PACKAGE = Path(attnbook.__file__).parent
 EXPORTED = {name for name in attnbook.__all__ if not inspect.ismodule(getattr(attnbook, name))}
 
-MATHEMATICS = {"softmax", "masks", "attention", "heads", "cost", "exact"}
+MATHEMATICS = {*("softmax", "masks", "attention", "tiled", "heads", "cache", "cost", "exact")}
 DRAWING = {"style", "markup", "picture", "diagrams", "figures"}
 
 
@@ -33,12 +33,15 @@ NUMPY = {"numpy"}
 LAYERS = {
     # the mathematics, in numpy
     "_checks": Layer(set(), NUMPY),
+    "_product": Layer(set(), NUMPY),
     "softmax": Layer({"_checks"}, NUMPY),
     "masks": Layer({"_checks"}, NUMPY),
-    "attention": Layer({"_checks", "softmax", "masks"}, NUMPY),
-    "heads": Layer({"_checks", "softmax", "masks", "attention"}, NUMPY),
-    "cost": Layer(set(), NUMPY),
-    "__init__": Layer({"softmax", "masks", "attention", "heads", "cost"}, NUMPY),
+    "attention": Layer({"_checks", "_product", "softmax", "masks"}, NUMPY),
+    "tiled": Layer({"_checks", "_product", "softmax"}, NUMPY),
+    "heads": Layer({"_checks", "_product", "attention"}, NUMPY),
+    "cache": Layer({"_checks"}, NUMPY),
+    "cost": Layer({"_checks"}, NUMPY),
+    "__init__": Layer(MATHEMATICS - {"exact"}, NUMPY),
     # the independent oracle and its data
     "exact": Layer(set(), {"sympy"}),
     "examples": Layer(set(), set()),
@@ -52,7 +55,7 @@ LAYERS = {
     "labs": Layer(
         {"labs", "examples", "__init__"} | MATHEMATICS | DRAWING, {"numpy", "IPython", "ipywidgets"}
     ),
-    "exercises": Layer({"exercises", "examples", "__init__"} | MATHEMATICS, {"numpy", "sympy"}),
+    "exercises": Layer({"exercises", "examples", "markup", "__init__"} | MATHEMATICS, {"numpy", "sympy"}),
     # tools
     "build": Layer({"launcher"} | DRAWING, set(), tool=True),
     "launcher": Layer({"launcher"}, set(), tool=True),
@@ -206,12 +209,28 @@ def test_exports():
     assert sorted(attnbook.__all__) == [
         "Attention",
         "Gradients",
+        "KVCache",
+        "MultiHead",
+        "MultiHeadGradients",
+        "Tiled",
+        "TiledGradients",
         "attention",
         "attention_backward",
+        "cost",
         "entropy",
+        "grouped_attention",
+        "grouped_attention_backward",
         "masks",
+        "merge_heads",
+        "multi_head_attention",
+        "multi_head_attention_backward",
+        "pack_projections",
         "softmax",
         "softmax_backward",
+        "split_heads",
+        "tiled_attention",
+        "tiled_attention_backward",
+        "unpack_projections",
     ]
     for name in attnbook.__all__:
         assert getattr(attnbook, name).__doc__, name

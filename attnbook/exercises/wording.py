@@ -1,0 +1,74 @@
+"""Every sentence that the checks say by themselves, in the markup of `attnbook.markup`.
+
+What is said about one exercise alone stands with the exercise, in the module of its chapter.
+"""
+
+# ---- the head of a verdict
+HEAD = "Exercise {name}: {state}"
+OPEN = "not answered yet"
+RIGHT = "right"
+WRONG = "not yet"
+UNREADABLE = "cannot be read"
+
+# ---- how the answer was handed in
+ONE_ANSWER = 'This exercise has one answer: write check("{name}", answer).'
+SEVERAL = 'This exercise has {n} answers: write check("{name}", {call}).'
+NO_SUCH_PART = "There is no answer called {part}."
+
+# ---- reading a number or an array
+NUMBER = ONE_NUMBER = "one number"
+ARRAY = "an array of shape {shape}"
+STILL_OPEN = "One entry is still `...`."
+IS_NONE = "Expected {what}, got None. A function that only prints its result returns None."
+IS_TEXT = "Expected {what}, got the text {given}. Write numbers without quotation marks."
+IS_BOOLEAN = "Expected {what}, got {given}."
+IS_COMPLEX = "Expected a real number, got a complex one."
+IS_FUNCTION = "Expected {what}, got a function. Call it and hand in what it returns."
+IS_OTHER = "Expected {what}, got an object of type {kind}. Hand in a number, a list or an array."
+HAS_SYMBOLS = "{given} still contains {symbol}. Put in the numbers of the exercise."
+UNKNOWN_FUNCTION = "{given} is not worked out: it contains {kind}. Hand in a plain number."
+NOT_REAL = "{given} is not a real number."
+NOT_FINITE = "Expected {what}, got {given}."
+NOT_THE_SHAPE = "Expected {what}, got {given}."
+TOO_LARGE = "A number in this answer is too large."
+TOO_LONG = "This answer is too long: it has more than {limit} entries or terms."
+TOO_DEEP = "This answer has lists in lists, more than {limit} deep."
+RAGGED = "The rows of this answer differ in length."
+
+# ---- a number, an array or a word that could be read
+EXACT = "{given} is right, exactly."
+ROUNDED = "{given} is right. Exactly it is {exact}."
+DECIMAL = "{given} is right. Exactly it is {exact}, or {decimal} rounded."
+NOT_IT = "{given} is not right."
+ENTRIES_RIGHT = "{right} of {all} entries are right."
+CLOSE = "It is close, but not right to three digits. Was something rounded on the way?"
+LIKELY = "Most likely: {message}"
+NO_USUAL_MISTAKE = "None of the usual mistakes leads to this. The hints above may help."
+CHOOSE = "Expected one of {options} as text, got {given}."
+
+# ---- a function
+NOT_A_FUNCTION = (
+    "Expected the function {function} itself, got {given}. Hand it in without calling it."
+)
+PARAMETERS = "{function} is called with {expected}, and yours cannot be: {problem}."
+ALL_EXACT = "{function} is right on {n} inputs, with no difference from the exact values."
+ALL_RIGHT = (
+    "{function} is right on {n} inputs. The largest difference from the exact values is "
+    "{difference:.0e}, which is rounding."
+)
+FIRST_FAILURE = "Input {n} of {inputs} is the first that fails:"
+RAISED = "{function} raised {error}"
+RAISED_IN_LINE = "{function} raised {error}, in its line {number}: {line}"
+RETURNS_NONE = "{function} returned None. Is the return missing?"
+PRINTS_ONLY = "{function} printed its result and returned None. Let it return the result."
+NOT_NUMBERS = "{function} did not return numbers. {problem}"
+RESULT_SHAPE = "Expected a result of shape {letters} = {expected}, got {given}."
+EMPTY = "The result is empty. Does a loop run over nothing?"
+ZEROS = "Every entry is 0. Does a loop run over nothing?"
+WHOLE_NUMBERS = "The result is an array of integers, so that fractions were cut off."
+HAS_NAN = "{n} of {all} entries are nan or inf."
+CHANGED = "{function} changed its argument {argument}. Work on a copy."
+PRINTED = "What {function} printed is left out here."
+DIFFERENCE = "The largest difference is {difference:.2g}."
+RETURNED = "returned"
+EXPECTED = "expected"
