@@ -361,6 +361,79 @@ def arrow(
     return Line(x1, y1, x, y, stroke, stroke_width, dash), tip
 
 
+def segment(
+    panel: Panel,
+    start: tuple[float, float],
+    end: tuple[float, float],
+    stroke: str = style.INK,
+    *,
+    stroke_width: float = 2,
+    dash: tuple[float, ...] = (),
+) -> Group:
+    """Return the part inside a panel of the straight line between two points, given as values.
+
+    Examples
+    --------
+    >>> line = segment(Panel(0, 0, 90, 40), (-1, 0.5), (0.5, 0.5))[0]
+    >>> line.x1, line.x2
+    (0.0, 45.0)
+    """
+    low, high = 0.0, 1.0
+    for a, b, limits in zip(start, end, (panel.x_limits, panel.y_limits), strict=True):
+        if a == b:
+            if not limits[0] <= a <= limits[1]:
+                return ()
+            continue
+        enters, leaves = sorted((limit - a) / (b - a) for limit in limits)
+        low, high = max(low, enters), min(high, leaves)
+    if not low < high:
+        return ()
+    ends = [[a + t * (b - a) for a, b in zip(start, end, strict=True)] for t in (low, high)]
+    (x1, y1), (x2, y2) = [(panel.x(x), panel.y(y)) for x, y in ends]
+    return (Line(x1, y1, x2, y2, stroke, stroke_width, dash),)
+
+
+def grid(
+    panel: Panel,
+    A: Sequence[Sequence[float]] = ((1, 0), (0, 1)),
+    stroke: str = style.GRID,
+    *,
+    stroke_width: float = 1.5,
+    most: int = 12,
+) -> Group:
+    """Return the images of the lines ``x = n`` and ``y = n`` under ``v -> A v``, inside a panel.
+
+    Parameters
+    ----------
+    panel : Panel
+    A : (2, 2) array
+        Its columns are where the unit vectors go. A line that it takes to a point is left out.
+    stroke : str
+        Colour.
+    stroke_width : float
+    most : int
+        ``n`` runs from ``-most`` to ``most``.
+
+    Examples
+    --------
+    >>> len(grid(Panel(0, 0, 90, 90, (-1.5, 1.5), (-1.5, 1.5))))
+    6
+    """
+    (a, b), (c, d) = [[float(x) for x in row] for row in A]
+    size = 2 * max(abs(limit) for limit in (*panel.x_limits, *panel.y_limits))
+    items = []
+    for across, along in (((a, c), (b, d)), ((b, d), (a, c))):
+        length = math.hypot(*along)
+        if length < ROOM:
+            continue
+        for n in range(-most, most + 1):
+            x, y = n * across[0], n * across[1]
+            reach = (size + math.hypot(x, y)) / length  # far enough to leave the panel
+            ends = [(x + r * along[0], y + r * along[1]) for r in (-reach, reach)]
+            items += segment(panel, *ends, stroke, stroke_width=stroke_width)
+    return tuple(items)
+
+
 def heat_map(
     left: float,
     top: float,
@@ -460,12 +533,13 @@ def colour_legend(
 def matrix(
     left: float,
     top: float,
-    values: Sequence[Sequence[float]],
+    values: Sequence[Sequence[float | str]],
     label: str = "",
     *,
     cell: tuple[float, float] = (58, 30),
     digits: int = 2,
     fill: str = style.INK,
+    grounds: Sequence[Sequence[str | None]] | None = None,
 ) -> Group:
     """Return a matrix of numbers between brackets, with its name above it.
 
@@ -474,6 +548,7 @@ def matrix(
     left, top : float
         Corner of the brackets; the label lies above.
     values : (m, n) array
+        Numbers; a text is printed as it is.
     label : str
     cell : (float, float)
         Room for one number.
@@ -481,6 +556,8 @@ def matrix(
         Decimals.
     fill : str
         Colour of brackets, label and numbers.
+    grounds : (m, n) colours, optional
+        What lies under the numbers, to mark some of them; None for the bare card.
 
     Examples
     --------
@@ -495,17 +572,22 @@ def matrix(
             ((right - lip, top), (right, top), (right, bottom), (right - lip, bottom)), fill, 2
         ),
     ]
-    items += [
-        Text(
-            left + (j + 0.5) * cell[0],
-            top + (i + 0.5) * cell[1],
-            number(values[i][j], digits),
-            fill=fill,
-            anchor="middle",
-        )
-        for i in range(m)
-        for j in range(n)
-    ]
+    for i in range(m):
+        for j in range(n):
+            x, y = left + j * cell[0], top + i * cell[1]
+            ground = grounds[i][j] if grounds else None
+            if ground:
+                items.append(Rect(x + 3, y + 3, cell[0] - 6, cell[1] - 6, ground, radius=4))
+            value = values[i][j]
+            items.append(
+                Text(
+                    x + cell[0] / 2,
+                    y + cell[1] / 2,
+                    value if isinstance(value, str) else number(value, digits),
+                    fill=style.text_on(ground) if ground else fill,
+                    anchor="middle",
+                )
+            )
     if label:
         items.append(
             Text((left + right) / 2, top - 18, label, fill=fill, anchor="middle", bold=True)

@@ -646,6 +646,64 @@ def test_matrix_prints_its_numbers_in_order():
     assert found[3].y > found[0].y
 
 
+def test_matrix_marks_cells_and_prints_texts():
+    grounds = [[None, style.WEIGHT]]
+    items = diagrams.matrix(20, 30, [["·", 2]], cell=(40, 30), digits=0, grounds=grounds)
+    (mark,) = [item for item in items if isinstance(item, Rect)]
+    plain, marked = [item for item in items if isinstance(item, Text)]
+    assert (plain.text, plain.fill) == ("·", style.INK)
+    assert (marked.text, marked.fill) == ("2", style.text_on(style.WEIGHT))
+    assert mark.fill == style.WEIGHT
+    assert mark.x < marked.x < mark.x + mark.width
+    assert not mark.x < plain.x < mark.x + mark.width
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "expected"),
+    [
+        ((-1, -1), (1, 1), (-1, -1, 1, 1)),  # inside
+        ((-9, 0), (9, 0), (-2, 0, 2, 0)),  # right through
+        ((0, 9), (0, 1), (0, 3, 0, 1)),  # in from above
+        ((-4, -2), (4, 2), (-2, -1, 2, 1)),
+        ((-9, 4), (9, 4), None),  # passes outside
+        ((2.5, -9), (2.5, 9), None),
+        ((3, 3), (9, 9), None),  # ends before it arrives
+        ((1, 1), (1, 1), (1, 1, 1, 1)),
+    ],
+)
+def test_a_segment_stays_in_its_panel(start, end, expected):
+    panel = Panel(10, 20, 80, 120, (-2, 2), (-3, 3))
+    items = diagrams.segment(panel, start, end)
+    if expected is None:
+        assert items == ()
+    else:
+        (line,) = items
+        x1, y1, x2, y2 = expected
+        assert line[:4] == pytest.approx((panel.x(x1), panel.y(y1), panel.x(x2), panel.y(y2)))
+
+
+def test_a_grid_is_where_the_map_takes_the_lines():
+    panel, A = Panel(0, 0, 200, 100, (-5, 5), (-2, 3)), np.array([[2, 1], [0.5, 1]])
+    lines = diagrams.grid(panel, A, most=4)
+    assert len(lines) > 10
+    for line in lines:
+        x, y = np.array(line[0:4:2]) / 20 - 5, 3 - np.array(line[1:4:2]) / 20
+        back = np.linalg.solve(A, [x, y])  # on a line x = n or y = n of the plane before the map
+        steady = [row for row in back if np.isclose(row[0], row[1])]
+        assert len(steady) == 1
+        assert np.isclose(steady[0], np.round(steady[0])).all()
+        assert abs(steady[0][0]) < 4.01
+        assert (abs(x) <= 5.001).all()
+        assert (abs(y - 0.5) <= 2.501).all()
+
+
+def test_a_grid_that_collapses_is_drawn_as_what_is_left():
+    panel = Panel(0, 0, 100, 100, (-1, 1), (-1, 1))
+    flat = diagrams.grid(panel, [[1, 0], [0, 0]])
+    assert {(line.y1, line.y2) for line in flat} == {(50, 50)}
+    assert diagrams.grid(panel, [[0, 0], [0, 0]]) == ()
+
+
 def test_an_arrow_ends_at_its_point():
     line, tip = diagrams.arrow(10, 10, 10, 90)
     assert tip.points[0] == (10, 90)
