@@ -5,19 +5,49 @@ pictures (``attnbook.picture``, matplotlib for the still images) and the labs (`
 ipywidgets) load their package when they are imported.
 """
 
-from attnbook import masks
+from attnbook import cost, masks
 from attnbook.attention import Attention, Gradients, attention, attention_backward
+from attnbook.cache import KVCache
+from attnbook.heads import (
+    MultiHead,
+    MultiHeadGradients,
+    grouped_attention,
+    grouped_attention_backward,
+    merge_heads,
+    multi_head_attention,
+    multi_head_attention_backward,
+    pack_projections,
+    split_heads,
+    unpack_projections,
+)
 from attnbook.softmax import entropy, softmax, softmax_backward
+from attnbook.tiled import Tiled, TiledGradients, tiled_attention, tiled_attention_backward
 
 __version__ = "0.1.0"
 
 __all__ = [
     "Attention",
     "Gradients",
+    "KVCache",
+    "MultiHead",
+    "MultiHeadGradients",
+    "Tiled",
+    "TiledGradients",
     "attention",
     "attention_backward",
+    "cost",
     "entropy",
+    "grouped_attention",
+    "grouped_attention_backward",
     "masks",
+    "merge_heads",
+    "multi_head_attention",
+    "multi_head_attention_backward",
+    "pack_projections",
     "softmax",
     "softmax_backward",
+    "split_heads",
+    "tiled_attention",
+    "tiled_attention_backward",
+    "unpack_projections",
 ]

@@ -5,6 +5,7 @@ Arithmetic is done in the precision of the input, for float16 in float32.
 
 import math
 import numbers
+from operator import add
 from typing import NoReturn
 
 import numpy as np
@@ -17,9 +18,11 @@ TRUE_MEANS = {
 }
 
 
-def first(bad: np.ndarray) -> tuple[int, ...]:
-    """Return the index of the first True."""
-    return tuple(int(i) for i in np.argwhere(bad)[0])
+def first(bad: np.ndarray, start: tuple[int, ...] = ()) -> tuple[int, ...]:
+    """Return the index of the first True; start is where bad begins along its last axes."""
+    index = np.argwhere(bad)[0].tolist()
+    shift = (0,) * (len(index) - len(start)) + start
+    return tuple(map(add, index, shift))
 
 
 def row(index: tuple[int, ...]) -> str:
@@ -50,9 +53,8 @@ def real_array(name: str, x: object) -> np.ndarray:
             f"{name} must hold real numbers, got dtype {x.dtype}: convert it with "
             "numpy.asarray(..., dtype=float)"
         )
-    bad = ~np.isfinite(x)
-    if bad.any():
-        index = first(bad)
+    if not np.isfinite(x).all():
+        index = first(~np.isfinite(x))
         raise ValueError(
             f"{name}{list(index)} is {x[index]}, but every number must be finite: say with "
             "allowed which keys may not be read (masks.from_additive finds it from -inf)"
@@ -95,6 +97,23 @@ def real_number(name: str, x: object) -> float:
     raise ValueError(f"{name} must be one finite real number, got {x!r:.60}")
 
 
+def whole_number(name: str, n: object, least: int = 1) -> int:
+    """Return n as an int; anything but one integer from least on is refused."""
+    if isinstance(n, numbers.Integral) and not isinstance(n, bool | np.bool) and n >= least:
+        return int(n)
+    raise ValueError(f"{name} must be one integer, {least} or more; got {n!r:.60}")
+
+
+def group_size(H_q: int, H_kv: int) -> int:
+    """Return how many query heads share a key/value head."""
+    if H_kv == 0 or H_q == 0 or H_q % H_kv:
+        raise ValueError(
+            f"{H_q} query heads cannot share {H_kv} key/value heads evenly: H_q must be a "
+            "multiple of H_kv, and neither may be 0"
+        )
+    return H_q // H_kv
+
+
 def dropout_arguments(keep: object, keep_prob: object) -> tuple[np.ndarray | None, float]:
     """Return the dropout mask and its keep probability."""
     keep, keep_prob = boolean_array("keep", keep), real_number("keep_prob", keep_prob)
@@ -119,24 +138,42 @@ def scale_or_default(scale: object, d_k: int) -> float:
     return 1 / math.sqrt(d_k)
 
 
-def keys_read(shape: tuple[int, ...], allowed: object, query_valid: object) -> np.ndarray:
-    """Return which keys each query reads; a valid query that may read none is an error."""
+def keys_read(shape: tuple[int, ...], allowed: object, query_valid: object) -> np.ndarray | None:
+    """Return which keys each query reads, None for all; a valid query that may read none fails."""
+    J = visible(shape, allowed, query_valid)
+    check_some_key(shape, shape[-1] > 0 if J is None else J.any(axis=-1), query_valid)
+    return J
+
+
+def visible(shape: tuple[int, ...], allowed: object, query_valid: object) -> np.ndarray | None:
+    """Return which keys each query reads, None for all; fits an array of this shape."""
     allowed = boolean_array("allowed", allowed)
     query_valid = boolean_array("query_valid", query_valid)
-    allowed = _fit("allowed", True if allowed is None else allowed, shape)
-    query_valid = _fit("query_valid", True if query_valid is None else query_valid, shape[:-1])
-    empty = query_valid & ~allowed.any(axis=-1)
+    if allowed is None and query_valid is None:
+        return None
+    allowed = np.True_ if allowed is None else allowed
+    query_valid = np.True_ if query_valid is None else query_valid
+    _fit("allowed", allowed, shape)
+    _fit("query_valid", query_valid, shape[:-1])
+    J = allowed & query_valid[..., None]
+    return np.broadcast_to(J, (*J.shape[:-1], shape[-1]))
+
+
+def check_some_key(shape: tuple[int, ...], some: object, query_valid: object) -> None:
+    """Check that every valid query reads a key, where some says which queries do."""
+    query_valid = True if query_valid is None else query_valid
+    empty = np.broadcast_to(np.logical_and(query_valid, np.logical_not(some)), shape[:-1])
     if empty.any():
         raise ValueError(
-            f"{row(first(empty))} is a valid query, but allowed leaves it none of the "
-            f"{shape[-1]} keys: allow a key, or mark the row as padding with query_valid = False"
+            f"{row(first(empty))} is a valid query, but allowed leaves it none of "
+            f"the {shape[-1]} keys: allow a key, or mark the row as padding with query_valid = "
+            "False"
         )
-    return allowed & query_valid[..., None]
 
 
-def _fit(name: str, x: object, shape: tuple[int, ...]) -> np.ndarray:
+def _fit(name: str, x: np.ndarray, shape: tuple[int, ...]) -> None:
     try:
-        return np.broadcast_to(x, shape)
+        np.broadcast_to(x, shape)
     except ValueError:
         raise ValueError(
             f"{name} of shape {np.shape(x)} must broadcast to {shape}, the shape of the "
@@ -144,23 +181,27 @@ def _fit(name: str, x: object, shape: tuple[int, ...]) -> np.ndarray:
         ) from None
 
 
-def check_weights(A: object) -> None:
-    """Check that the rows of A are weights: none negative, sum 1, or all zero if invalid."""
-    A = real_array("A", A)
+def check_weights(A: np.ndarray, given: object) -> None:
+    """Check that the rows of A are weights: none negative, sum 1, or all zero if invalid.
+
+    The dtype of A as given, before it went to working precision, says how exactly rows sum to 1.
+    """
     if A.ndim == 0:
         raise ValueError("A must be a row of weights or more, shape (..., S); got one number")
-    if (A < 0).any():
+    if A.min(initial=0) < 0:
         index = first(A < 0)
         raise ValueError(f"A{list(index)} is {A[index]}, but weights are not negative: scores?")
-    working = np.result_type(A, np.float32)
+    given = np.asarray(given).dtype
     # Wide enough for weights read from a table or cast from float32; dropout and a wrong axis miss
     # 1 by far more.
-    tolerance = max(1e-4, math.sqrt(np.finfo(A.dtype).eps))
-    sums = A.sum(axis=-1, dtype=working)
-    wrong = (abs(sums - 1) > tolerance) & A.any(axis=-1)
+    tolerance = max(1e-4, math.sqrt(np.finfo(given if given.kind == "f" else float).eps))
+    sums = A.sum(axis=-1)
+    wrong = abs(sums - 1) > tolerance
+    if wrong.any():
+        wrong &= A.any(axis=-1)
     if wrong.any():
         index = first(wrong)
-        columns = A.ndim > 1 and np.allclose(A.sum(axis=-2, dtype=working), 1, atol=tolerance)
+        columns = A.ndim > 1 and np.allclose(A.sum(axis=-2), 1, atol=tolerance)
         raise ValueError(
             f"{row(index)} of A sums to {sums[index]:.6g}, but a row of weights sums to 1, or is "
             "all zero for an invalid query: "
@@ -231,11 +272,16 @@ def _refuse(arrays: dict[str, np.ndarray], rule: str) -> NoReturn:
     )
 
 
-def finite_scores(U: np.ndarray, reads: np.ndarray, dtype: np.dtype) -> np.ndarray:
+def finite_scores(
+    U: np.ndarray, reads: np.ndarray | None, dtype: np.dtype, start: tuple[int, ...] = ()
+) -> np.ndarray:
     """Return scores that are finite everywhere; an overflow is an error where a query reads."""
-    over = reads & ~np.isfinite(U.astype(dtype))
+    finite = np.isfinite(U.astype(dtype, copy=False))
+    if finite.all():
+        return U
+    over = ~finite if reads is None else reads & ~finite
     if over.any():
-        *query, key = first(over)
+        *query, key = first(over, start)
         raise FloatingPointError(
             f"the score of {row(tuple(query))}, key {key} overflows {dtype}: make Q, K, scale or "
             "bias smaller, or forbid the key"
@@ -244,13 +290,27 @@ def finite_scores(U: np.ndarray, reads: np.ndarray, dtype: np.dtype) -> np.ndarr
     return np.clip(U, -largest, largest)
 
 
-def finite_result(name: str, X: np.ndarray, dtype: np.dtype) -> np.ndarray:
+def finite_result(
+    name: str, X: np.ndarray, dtype: np.dtype, start: tuple[int, ...] = ()
+) -> np.ndarray:
     """Return X as dtype; an overflow is an error that names the entry."""
-    X = X.astype(dtype)
-    over = ~np.isfinite(X)
-    if over.any():
+    X = X.astype(dtype, copy=False)
+    if not np.isfinite(X).all():
         raise FloatingPointError(
-            f"{name}{list(first(over))} overflows {dtype}: make the inputs smaller, or use a "
-            "wider dtype"
+            f"{name}{list(first(~np.isfinite(X), start))} overflows {dtype}: make the inputs "
+            "smaller, or use a wider dtype"
         )
     return X
+
+
+def finite_weight_gradient(
+    dA: np.ndarray, A: np.ndarray, dtype: np.dtype, start: tuple[int, ...] = ()
+) -> np.ndarray:
+    """Return dA, zero in rows without weight and where it overflows without weight."""
+    if (A[..., :1] == 0).any():  # perhaps a row without weight
+        dA = np.where(A.any(axis=-1, keepdims=True), dA, 0)
+    finite = np.isfinite(dA.astype(dtype, copy=False))
+    if not finite.all():
+        dA = np.where((A == 0) & ~finite, 0, dA)
+        finite_result("dA", dA, dtype, start)
+    return dA

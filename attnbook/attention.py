@@ -1,8 +1,5 @@
 """One attention head over any leading axes: forward and backward side by side."""
 
-import math
-from fractions import Fraction
-from operator import mul
 from typing import NamedTuple
 
 import numpy as np
@@ -15,12 +12,14 @@ from attnbook._checks import (
     dropout_arguments,
     finite_result,
     finite_scores,
+    finite_weight_gradient,
     keys_read,
     real_arrays,
     scale_or_default,
     score_shape,
 )
-from attnbook.softmax import softmax, softmax_backward
+from attnbook._product import kept, product, sum_to
+from attnbook.softmax import row_softmax, row_softmax_backward
 
 
 class Attention(NamedTuple):
@@ -119,16 +118,19 @@ def attention(
     )
     scale = scale_or_default(scale, Q.shape[-1])
 
-    U = _product(Q, K.mT, scale)
+    U = product(Q, K.mT, scale)
     if bias is not None:
         U = U + bias
-    U = np.broadcast_to(U, shape)
-    U = finite_scores(U, keys_read(shape, allowed, query_valid), dtype)
-    A = softmax(U, allowed, query_valid=query_valid)
-    O = _product(_kept(A, keep), V, 1 / keep_prob)
+    if U.shape != shape:
+        U = np.broadcast_to(U, shape).copy()
+    J = keys_read(shape, allowed, query_valid)
+    U = finite_scores(U, J, dtype)
+    A = row_softmax(U, J)
+    O = product(kept(A, keep), V, 1 / keep_prob)
     if keep is None:  # a mean lies between its values: beyond the range by rounding only
         O = np.clip(O, -np.finfo(O.dtype).max, np.finfo(O.dtype).max)
-    return Attention(finite_result("O", O, dtype), A.astype(dtype), U.astype(dtype))
+    O = finite_result("O", O, dtype)
+    return Attention(O, A.astype(dtype, copy=False), U.astype(dtype, copy=False))
 
 
 @np.errstate(all="ignore")
@@ -186,65 +188,23 @@ def attention_backward(
     >>> attention_backward([[1.0]], Q, K, V, A).dQ
     array([[1.]])
     """
-    weights = A  # as given: its dtype says how exactly its rows can sum to 1
-    check_weights(weights)
+    given = A
     (dO, Q, K, V, A), dtype = real_arrays(dO=dO, Q=Q, K=K, V=V, A=A)
+    check_weights(A, given)
     keep, keep_prob = dropout_arguments(keep, keep_prob)
     check_gradient_shapes(dO=dO, Q=Q, K=K, V=V, A=A, keep=keep)
     scale = scale_or_default(scale, Q.shape[-1])
 
-    dV = _product(_kept(A, keep).mT, dO, 1 / keep_prob)
-    dA = _sum_to(A.shape, _kept(_product(dO, V.mT, 1 / keep_prob), keep))
-    constant = ~A.any(axis=-1, keepdims=True)
-    dA = np.where(constant | (A == 0) & ~np.isfinite(dA.astype(dtype)), 0, dA)
-    finite_result("dA", dA, dtype)
-    dU = softmax_backward(dA, weights)
-    dQ = _product(dU, K, scale)
-    dK = _product(dU.mT, Q, scale)
+    dV = product(kept(A, keep).mT, dO, 1 / keep_prob)
+    dA = sum_to(A.shape, kept(product(dO, V.mT, 1 / keep_prob), keep))
+    dA = finite_weight_gradient(dA, A, dtype)
+    dU = row_softmax_backward(dA, A)
+    dQ = product(dU, K, scale)
+    dK = product(dU.mT, Q, scale)
     return Gradients(
-        finite_result("dQ", _sum_to(Q.shape, dQ), dtype),
-        finite_result("dK", _sum_to(K.shape, dK), dtype),
-        finite_result("dV", _sum_to(V.shape, dV), dtype),
-        finite_result("dA", dA, dtype),
-        finite_result("dU", dU, dtype),
-    )
-
-
-def _product(X: NDArray, Y: NDArray, scale: float = 1.0) -> NDArray:
-    """Return scale X Y, infinite only where this number itself is too large for the dtype."""
-    P = X @ Y * scale
-    rows = np.broadcast_to(X, (*P.shape[:-1], X.shape[-1]))
-    columns = np.broadcast_to(Y.mT, (*P.shape[:-2], *Y.mT.shape[-2:]))
-    for *lead, i, j in np.argwhere(~np.isfinite(P)):
-        # Perhaps only a partial sum was too large, or the sum before scaling: once more, exactly.
-        P[*lead, i, j] = _exact_product(rows[*lead, i], columns[*lead, j], scale)
-    return P
-
-
-def _exact_product(x: NDArray, y: NDArray, scale: float) -> float:
-    (m, D), (n, E) = _integers(x), _integers(y)
-    total = Fraction(sum(map(mul, m, n)), D * E) * Fraction(scale)
-    try:
-        return float(total)
-    except OverflowError:
-        return math.inf if total > 0 else -math.inf
-
-
-def _integers(x: NDArray) -> tuple[list[int], int]:
-    """Return integers n and D with x = n / D."""
-    ratios = [number.as_integer_ratio() for number in x]
-    D = max(d for _, d in ratios)  # every d is a power of two, so the largest is common to all
-    return [n * (D // d) for n, d in ratios], D
-
-
-def _kept(X: NDArray, keep: NDArray | None) -> NDArray:
-    """Return X where dropout keeps it, and exactly zero elsewhere."""
-    return X if keep is None else np.where(keep, X, 0)
-
-
-def _sum_to(shape: tuple[int, ...], X: NDArray) -> NDArray:
-    """Return X summed over the axes along which an array of this shape was broadcast."""
-    X = X.sum(axis=tuple(range(X.ndim - len(shape))))
-    return X.sum(
-        axis=tuple(i for i, n in enumerate(shape) if n == 1 and X.shape[i] > 1), keepdims=True
+        finite_result("dQ", sum_to(Q.shape, dQ), dtype),
+        finite_result("dK", sum_to(K.shape, dK), dtype),
+        finite_result("dV", sum_to(V.shape, dV), dtype),
+        dA.astype(dtype, copy=False),
+        dU.astype(dtype, copy=False),
     )

@@ -6,7 +6,7 @@ A forbidden key takes no part: not in the maximum, not in the exponential, not i
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from attnbook._checks import check_weights, finite_result, keys_read, real_arrays
+from attnbook._checks import check_weights, keys_read, real_arrays
 
 
 @np.errstate(all="ignore")  # exp(-1e308) = 0 is the right answer, whatever the caller's settings
@@ -51,12 +51,21 @@ def softmax(
     if U.ndim == 0:
         raise ValueError("U must be a row of scores or more, shape (..., S); got one number")
     J = keys_read(U.shape, allowed, query_valid)
+    return row_softmax(U, J).astype(dtype, copy=False)
 
-    m = np.max(U, axis=-1, keepdims=True, where=J, initial=-np.inf)
-    e = np.exp(U - m, where=J, out=np.zeros_like(U))
+
+def row_softmax(U: NDArray, J: NDArray | None) -> NDArray:
+    """Return the softmax of finite scores over the keys that J says are read (None: all)."""
+    Z = U if J is None else np.where(J, U, -np.inf)
+    m = np.max(Z, axis=-1, keepdims=True, initial=-np.inf)
+    if J is not None:
+        m[m == -np.inf] = 0  # a row that reads nothing: exp(-inf - 0) = 0
+    e = Z - m
+    np.exp(e, out=e)
     z = np.sum(e, axis=-1, keepdims=True)
-    A = np.divide(e, z, where=J, out=np.zeros_like(U))
-    return A.astype(dtype)
+    if J is not None:
+        z[z == 0] = 1
+    return np.divide(e, z, out=e)
 
 
 @np.errstate(all="ignore")
@@ -91,15 +100,31 @@ def softmax_backward(dA: ArrayLike, A: ArrayLike) -> NDArray:
     >>> softmax_backward([[1.0, 0.0, 7.0]], [[0.5, 0.5, 0.0]])
     array([[ 0.25, -0.25,  0.  ]])
     """
-    check_weights(A)
+    given = A
     (dA, A), dtype = real_arrays(dA=dA, A=A)
+    check_weights(A, given)
     if dA.shape != A.shape:
         raise ValueError(f"dA and A must have one shape (..., S); got dA {dA.shape}, A {A.shape}")
-    # In quarters, since dA - mean may be twice as large as dA and overflow, dU never does.
-    dA = dA / 4
-    mean = np.sum(A * dA, axis=-1, keepdims=True)
-    dU = np.multiply(A, dA - mean, where=A > 0, out=np.zeros_like(dA))
-    return finite_result("dU", 4 * dU, dtype)
+    return row_softmax_backward(dA, A).astype(dtype, copy=False)
+
+
+def row_softmax_backward(dA: NDArray, A: NDArray) -> NDArray:
+    """Return the gradient by the scores, of finite gradients by the weights."""
+    return score_gradient(dA, A, np.vecdot(A, dA)[..., None])
+
+
+def score_gradient(dA: NDArray, A: NDArray, mean: NDArray) -> NDArray:
+    """Return A (dA - mean), where mean is that of dA in its row: finite, since dA is."""
+    limits = np.finfo(dA.dtype)
+    if (abs(mean) < limits.max * limits.eps / 4).all():  # too small to make dA - mean overflow
+        dU = dA - mean
+        dU *= A
+    else:
+        # In quarters, since dA - mean may be twice as large as dA, but dU is not. The mean lies
+        # between the numbers of its row: it is out of range by rounding only.
+        mean = np.clip(mean, -limits.max, limits.max)
+        dU = 4 * (A * (dA / 4 - mean / 4))
+    return np.add(dU, 0, out=dU)  # a key without weight gets 0, never -0
 
 
 @np.errstate(all="ignore")
@@ -129,7 +154,8 @@ def entropy(A: ArrayLike) -> NDArray:
     >>> entropy([[0.5, 0.5], [0.0, 1.0]]).round(3)
     array([0.693, 0.   ])
     """
-    check_weights(A)
+    given = A
     (A,), dtype = real_arrays(A=A)
+    check_weights(A, given)
     logs = np.log(A, where=A > 0, out=np.zeros_like(A))
     return np.abs(np.sum(A * logs, axis=-1)).astype(dtype)

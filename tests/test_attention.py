@@ -8,7 +8,7 @@ import re
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from attnbook import Attention, Gradients, attention, attention_backward, masks, softmax_backward
@@ -205,6 +205,7 @@ def test_a_valid_query_without_keys_is_named():
     assert (attention(Q, K, V, allowed, query_valid=valid).O[4, 5, 2] == 0).all()
 
 
+@settings(derandomize=True, database=None, deadline=None)
 @given(st.integers(0, 2**32), st.sampled_from([0.0, -0.0, 1.0, -3e5, 1e308, -MAX, MAX, 5e-324]))
 def test_a_forbidden_key_and_value_change_no_bit(seed, other):
     rng = np.random.default_rng(seed)
@@ -341,6 +342,44 @@ def test_an_overflow_that_is_read_names_row_and_key(sign):
     valid = np.ones((6, 7, T), bool)
     valid[4, 5, 1] = False
     assert attention(Q, K, V, query_valid=valid).U[4, 5, 1, 3] == sign * MAX
+
+
+@pytest.mark.parametrize(
+    ("q", "k", "scale"),
+    [
+        (1e200, 1e200, 1.0),
+        (-1e200, 1e200, 1.0),
+        (1e200, -1e200, 1.0),
+        (1e150, 1e150, 1e10),
+        (1e150, 1e150, -1e10),
+        (1.2e154, 1.2e154, 1.0),  # each product is 1.44e308, their sum is too large
+    ],
+)
+def test_an_overflow_among_many_scores_is_found(q, k, scale):
+    n = 20  # more scores than numbers in Q and K
+    Q, K, V = np.zeros((n, 2)), np.zeros((n, 2)), np.ones((n, 1))
+    Q[11], K[13] = q, k
+    with pytest.raises(FloatingPointError, match="row 11, key 13 overflows float64"):
+        attention(Q, K, V, scale=scale)
+    U = attention(Q, K, V, scale=scale / 1e200).U
+    np.testing.assert_allclose(U[11, 13] * 1e100, 2 * (q / 1e50 * (k / 1e50)) * scale, rtol=1e-13)
+    assert np.count_nonzero(U) == 1
+
+
+@pytest.mark.parametrize(
+    ("dtype", "q", "scale", "u"),
+    [
+        (np.float64, 9e153, 0.1, 3.24e307),
+        (np.float64, 1e200, 1e-200, 4e200),
+        (np.float32, 1e30, 1e-30, 4e30),
+    ],
+)
+def test_a_sum_among_many_scores_may_be_too_large_before_scaling(dtype, q, scale, u):
+    Q, K, V = np.zeros((20, 4), dtype), np.zeros((30, 4), dtype), np.ones((30, 1), dtype)
+    Q[11], K[13] = q, q
+    with np.errstate(all="raise"):
+        U = attention(Q, K, V, scale=scale).U
+    assert U[11, 13] == pytest.approx(u, rel=1e-6)
 
 
 def test_an_overflow_through_the_bias_names_row_and_key():
