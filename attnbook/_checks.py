@@ -55,15 +55,22 @@ def real_array(name: str, x: object) -> np.ndarray:
         )
     if not np.isfinite(x).all():
         index = first(~np.isfinite(x))
+        advice = (
+            "say with allowed which keys may not be read (masks.from_additive finds it from -inf)"
+            if name in ("U", "bias")
+            else "put any finite number, 0 for example, where no query reads"
+        )
         raise ValueError(
-            f"{name}{list(index)} is {x[index]}, but every number must be finite: say with "
-            "allowed which keys may not be read (masks.from_additive finds it from -inf)"
+            f"{name}{list(index)} is {x[index]}, but every number must be finite: {advice}"
         )
     return x
 
 
 def real_arrays(**arrays: object) -> tuple[list[np.ndarray | None], np.dtype]:
-    """Return the arrays in working precision and the dtype of the result; None stays None."""
+    """Return the arrays in working precision and the dtype of the result; no bias stays None."""
+    for name, x in arrays.items():
+        if x is None and name != "bias":
+            raise TypeError(f"{name} must be an array of numbers, got None")
     checked = [None if x is None else real_array(name, x) for name, x in arrays.items()]
     dtype = np.result_type(*(x.dtype for x in checked if x is not None))
     working = np.float32 if dtype == np.float16 else dtype

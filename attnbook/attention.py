@@ -89,8 +89,8 @@ def attention(
     U : array, shape (..., T, S)
         Scores before masking. Where one overflows and is not read, the largest finite number.
 
-    All of the dtype that numpy gives Q, K, V and bias together; float64 for integers. Of float16,
-    products and sums are computed in float32.
+    All of the dtype that numpy gives the arrays Q, K, V and bias together; float64 for integers and
+    Python numbers. Of float16, products and sums are computed in float32.
 
     Raises
     ------
@@ -169,8 +169,8 @@ def attention_backward(
     Returns
     -------
     dQ, dK, dV, dA, dU : arrays
-        Each of the shape of its variable (broadcast axes are summed). dU is the gradient by the
-        bias too.
+        Each of the shape of its variable (broadcast axes are summed). dU, summed over the axes
+        along which the bias was broadcast, is the gradient by the bias too.
 
     Raises
     ------

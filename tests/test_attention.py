@@ -516,7 +516,8 @@ def test_what_is_not_finite_is_named(name, value):
     Q, K, V = head()
     arrays = {"Q": Q, "K": K, "V": V, "bias": np.zeros((T, S)), "dO": np.zeros((T, D_V))}
     arrays[name][2, 1] = value
-    message = rf"{name}\[2, 1\] is {value}, but every number must be finite.*from_additive"
+    advice = "from_additive" if name == "bias" else "put any finite number"
+    message = rf"{name}\[2, 1\] is {value}, but every number must be finite.*{advice}"
     dO, bias = arrays.pop("dO"), arrays.pop("bias")
     if name != "dO":
         with pytest.raises(ValueError, match=message):
@@ -834,3 +835,16 @@ def test_backward_of_softmax_is_the_same_function():
     O, A, _ = attention(Q, K, V)
     gradients = attention_backward(O, Q, K, V, A)
     np.testing.assert_array_equal(gradients.dU, softmax_backward(gradients.dA, A))
+
+
+@pytest.mark.parametrize("name", ["Q", "K", "V", "A", "dO"])
+def test_none_in_place_of_an_array_is_named(name):
+    Q, K, V = head()
+    arrays = {"Q": Q, "K": K, "V": V, "A": np.full((T, S), 1 / S), "dO": np.zeros((T, D_V))}
+    arrays[name] = None
+    message = f"{name} must be an array of numbers, got None"
+    with pytest.raises(TypeError, match=message):
+        attention_backward(**arrays)
+    if name in "QKV":
+        with pytest.raises(TypeError, match=message):
+            attention(arrays["Q"], arrays["K"], arrays["V"])
