@@ -200,7 +200,7 @@ line(
     *(memory.B, memory.H, memory.T * memory.S, memory.bytes_per_number),
     *(size, Rational(size, 2**30), _),
 )
-line("R0318", sympy.limit(T * (T + 1) / 2 / T**2, T, sympy.oo), R.A[0, 1], _)
+line("R0318", sympy.limit(T * (T - 1) / 2 / T**2, T, sympy.oo), R.A[0, 1], _)
 line("R0331", (H_kv / H_q).subs(H_kv, H_q))
 line("R0333", 1, (H_kv / H_q).subs(H_kv, 1))
 shared = ex.R_SHARING
@@ -302,11 +302,8 @@ line("R0493", Rational(fewer.H_kv, fewer.H_q))
 
 # ---------------------------------------------- source E
 
-# The inputs of the printed A are lost; reconstruction 1 stands in for them.
-lost_head = ex.E_RECONSTRUCTION_1
-E_A = exact.attention(
-    *(exact.project(lost_head.X, W) for W in (lost_head.W_Q, lost_head.W_K, lost_head.W_V))
-).A
+# The inputs of the printed A are lost, so A is given, and what the text says of it copies it.
+E_A = exact.matrix(ex.E_TWO_POSITIONS.A_printed)
 gaps = ex.E_GAPS
 one, many = VARIANCE, score_variance(gaps.d_k)
 tamed = many / gaps.d_k
@@ -331,7 +328,7 @@ line("E0075", many, sqrt(many), tamed, sqrt(tamed))
 line("E0077", gaps.d_k)
 line("E0079", gaps.d_k, terms, gaps.d_k, gaps.d_k, terms)
 line("E0081", tamed, 0)
-line("E0085", len(lost_head.X))
+line("E0085", E_A.rows)
 line("E0097", ROW_SUM)
 line("E0122", 2)
 
