@@ -30,6 +30,7 @@ RIGHT = [
 
 WRONG = [
     ("5.6", "log of softmax", row_by_row(lambda u: np.log(weights(u)))),
+    ("5.6", "epsilon", row_by_row(lambda u: [math.log(x + 1e-12) for x in weights(u)])),
     ("5.6", "no shift", row_by_row(lambda u: log_row(u, 0))),
     ("5.6", "one shift", lambda U: [log_row(u, np.max(U)) for u in U]),
     ("5.6", "no logarithm", row_by_row(weights)),

@@ -109,6 +109,7 @@ def test_naive_and_stable_at_every_offset(g, dtype):
         np.testing.assert_allclose(arrays.a_naive, expected, atol=0.2 if brink else 8 * eps)
         close = np.allclose(arrays.a_naive, plain_weights(stored), rtol=0, atol=8 * eps)
         assert arrays.right == (close and not arrays.undefined.any())
+        assert arrays.stable_right
 
 
 @pytest.mark.parametrize(
@@ -119,6 +120,8 @@ def test_naive_and_stable_at_every_offset(g, dtype):
         (-1000, 1, "float64", labs.UNDEFINED),
         (709, 0, "float64", labs.WRONG),
         (88, 1, "float32", labs.UNDEFINED),
+        (-104, 1, "float32", labs.WRONG),
+        (-746, 1, "float64", labs.WRONG),
         (9, 1, "float16", labs.WRONG),
         (-17, 1, "float16", labs.WRONG),
     ],
@@ -189,6 +192,16 @@ def test_how_many_of_the_eight_outputs_lie_inside_as_the_chapter_says(rho, how_m
     assert len(np.unique(drawn.O.round(9), axis=0)) == 8
     for o in outputs:
         assert (barycentric(np.array(o)).min() > -1e-9) == inside(o)
+
+
+def test_the_dashes_are_no_bound_as_the_chapter_says():
+    n = np.arange(1, MOST + 1)
+    outside = [
+        (abs(arrays.sums - 1) > arrays.sd / np.sqrt(n)).mean()
+        for rho, seed in itertools.product((0.5, 0.6, 0.7, 0.8, 0.9), range(5))
+        for arrays in [compute_dropout(rho, MOST, seed)]
+    ]
+    assert np.mean(np.array(outside) > 0.05) > 0.7
 
 
 def test_the_mean_settles_as_statement_5_9_says():

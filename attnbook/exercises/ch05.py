@@ -112,9 +112,9 @@ masks = independent(*[{0: 1 - rho, 1: rho}] * len(a))
 squares = sum(x**2 for x in a)
 
 
-def row_sum(m: tuple) -> sympy.Expr:
-    """Return the sum of the weights that the mask m keeps, divided by rho."""
-    return sum(m_j * a_j for m_j, a_j in zip(m, a, strict=True)) / rho
+def row_sum(keep: tuple) -> sympy.Expr:
+    """Return the sum of the weights that the mask keeps, divided by rho."""
+    return sum(kept_j * a_j for kept_j, a_j in zip(keep, a, strict=True)) / rho
 
 
 dropped_row = {
@@ -134,11 +134,12 @@ dropped_row = {
             Wrong(
                 "divided twice",
                 (1 - rho) * squares / rho**2,
-                "Var$(m_j)$ is $ρ(1 − ρ)$: one $ρ$ of the two cancels.",
+                "Var$(κ_j)$ is $ρ(1 − ρ)$: one $ρ$ of the two cancels.",
             ),
             Wrong("swapped", rho * squares / (1 - rho), "keeping and dropping were exchanged."),
             Wrong("no squares", (1 - rho) / rho, "the weights enter squared: a factor is missing."),
             Wrong("equal weights", (1 - rho) / rho / 3, "that holds for three equal weights."),
+            Wrong("no factor", squares, "the factor with $ρ$ is missing: nothing is random yet."),
         ],
     ),
     "nothing_kept": Number(
@@ -161,7 +162,7 @@ wrong_axis = {
         [
             Wrong("right axis", T, "that is the total of a correct matrix of weights."),
             Wrong("entries", T * S, "that is the number of entries."),
-            Wrong("one", 1, "every *column* sums to 1. How many are there?"),
+            Wrong("one", 1, "every column sums to 1. How many are there?"),
         ],
     ),
     "right_total": Number(
@@ -256,6 +257,11 @@ log_weights = Program(
             "of (5.6) on paper first.",
         ),
         Wrong(
+            "epsilon",
+            lambda U: np.log(_softmax(U) + 1e-12),
+            "a small number was added to the weight: the logarithm stops near −27.6.",
+        ),
+        Wrong(
             "no shift",
             lambda U: U - np.log(np.exp(U).sum(axis=1, keepdims=True)),
             "exp overflows for scores near 1000. Subtract each row's maximum first.",
@@ -310,12 +316,12 @@ smallest_width = Number(
 
 a, rho = (Rational(3, 4), Rational(1, 4)), Rational(1, 2)
 half_kept = independent(*[{0: 1 - rho, 1: rho}] * 2)
-kept = {m: p / (1 - half_kept[(0, 0)]) for m, p in half_kept.items() if any(m)}
+kept = {keep: p / (1 - half_kept[(0, 0)]) for keep, p in half_kept.items() if any(keep)}
 
 
 def again(j: int):
     """Return weight j of a row that is divided by its own sum, as a function of the mask."""
-    return lambda m: m[j] * a[j] / (m[0] * a[0] + m[1] * a[1])
+    return lambda keep: keep[j] * a[j] / (keep[0] * a[0] + keep[1] * a[1])
 
 
 normalised_again = Number(

@@ -17,7 +17,7 @@ from attnbook.softmax import softmax
 RAW_SCORE = "raw score $e_{}$"
 TAU = "temperature $τ$"
 SCORES = "Scaled scores $u$"
-WEIGHTS = "Weights $a$"
+WEIGHTS = "Weights $a$ = softmax($u/τ$)"
 PLANE = "Values, and what is read"
 OUTPUT = "output $o$"
 EVERY_TAU = "$o$ at every $τ$"
@@ -28,8 +28,8 @@ ALT_READ = (
     "the output at ({x}, {y}); a dotted curve shows the output at every temperature."
 )
 CAPTION_READ = (
-    "The weights are {a} and sum to 1; the output is $o$ = ({x}, {y}), in the triangle of the "
-    "values. The mean of the values is ({mean_x}, {mean_y})."
+    "The weights, rounded, are {a}; unrounded they sum to 1. The output is $o$ = ({x}, {y}), in "
+    "the triangle of the values. The mean of the values is ({mean_x}, {mean_y})."
 )
 
 OFFSET = "offset $c$"
@@ -49,12 +49,12 @@ CAPTION_STABLE = (
     "As {dtype} the scores are {u}{rounded}. The naive formula gives {a_naive}, which is "
     "{verdict}; with the maximum $m$ = {m} subtracted first the weights are {a_stable}."
 )
-ROUNDED = " (rounded: this type cannot hold the gap at this size)"
+ROUNDED = " (rounded to the steps that this type has at this size)"
 
 KEEP = "keep probability $ρ$"
 SAMPLES = "samples drawn"
 SEED = "seed"
-DROPPED = "After dropout: $m_j a_j / ρ$"
+DROPPED = "After dropout: $κ_j a_j / ρ$"
 BEFORE = "before dropout"
 ROW_SUM = "row sum {sum}"
 OUTPUTS = "Outputs of all samples"
@@ -66,8 +66,8 @@ ALT_DROPOUT = (
     "Three pictures. Bars for the weights after dropout, {a}, beside those before it. A plane with "
     "the triangle of the values, the outputs of all samples, the one of this sample at ({x}, {y}), "
     "{inside}, and their mean at ({mean_x}, {mean_y}). A curve of the mean row sum over the "
-    "samples so far, ending at {mean_sum}, and two dashed curves its standard "
-    "deviation above and below 1."
+    "samples so far, ending at {mean_sum}, and two dashed curves one standard deviation of that "
+    "mean above and below 1."
 )
 CAPTION_DROPOUT = (
     "The last of the samples has the weights {a}, with row sum {sum}; its output ({x}, {y}) lies "
@@ -198,10 +198,11 @@ class Stability(NamedTuple):
     z_naive: float
     a_naive: np.ndarray
     undefined: np.ndarray
-    right: bool  # whether a_naive is a up to rounding
+    right: bool  # whether a_naive is softmax(u) up to rounding
     e: np.ndarray  # (3,) exp(u - m)
     z: float
     a: np.ndarray
+    stable_right: bool  # the same for a
 
 
 @np.errstate(all="ignore")  # overflow and 0/0 are what this lab shows
@@ -213,8 +214,8 @@ def compute_stability(c: int, g: float, dtype: str) -> Stability:
     z = e.sum(dtype=dtype)
     a_naive = e / z
     undefined = np.isnan(a_naive)
-    wide = softmax(u.astype(float))
-    close = np.allclose(a_naive, wide, rtol=0, atol=8 * float(np.finfo(dtype).eps))
+    a = softmax(u)
+    wide, atol = softmax(u.astype(float)), 8 * float(np.finfo(dtype).eps)
     shifted = np.exp(u - u.max())
     return Stability(
         dtype=dtype,
@@ -224,16 +225,17 @@ def compute_stability(c: int, g: float, dtype: str) -> Stability:
         z_naive=float(z),
         a_naive=np.where(undefined, 0, a_naive),
         undefined=undefined,
-        right=bool(close),
+        right=np.allclose(a_naive, wide, rtol=0, atol=atol),
         e=shifted,
         z=float(shifted.sum(dtype=dtype)),
-        a=softmax(u),
+        a=a,
+        stable_right=np.allclose(a, wide, rtol=0, atol=atol),
     )
 
 
 def draw_stability(arrays: Stability) -> Picture:
     """Draw the scores on top and the two computations, with their weights, side by side."""
-    verdict = _verdict(arrays)
+    verdict, stable = _verdict(arrays), RIGHT if arrays.stable_right else WRONG
     items = [
         Text(40, 30, STORED.format(dtype=arrays.dtype), style.TITLE, bold=True),
         [
@@ -244,7 +246,7 @@ def draw_stability(arrays: Stability) -> Picture:
     none = np.zeros(3, bool)
     sides = (
         (40, NAIVE, arrays.e_naive, arrays.z_naive, arrays.a_naive, arrays.undefined, verdict),
-        (430, STABLE, arrays.e, arrays.z, arrays.a, none, RIGHT),
+        (430, STABLE, arrays.e, arrays.z, arrays.a, none, stable),
     )
     items += [_side(*side) for side in sides]
     return Picture(800, 440, items, ALT_STABLE.format(verdict=verdict, **_stability(arrays)))
@@ -358,7 +360,7 @@ def _uniforms(seed: int) -> np.ndarray:
 
 
 def compute_dropout(rho: float, n: int, seed: int) -> Dropout:
-    """Compute m a / rho for n masks m, and what they read; a is the third row of R (5.16)."""
+    """Compute keep a / rho for n masks, and what they read; a is the third row of R (5.16)."""
     X = np.array(R_HEAD.X, float)
     a = softmax(X[2] @ X.T / np.sqrt(2))
     A = (_uniforms(seed)[:n] < rho) * a / rho
