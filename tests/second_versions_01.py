@@ -24,6 +24,7 @@ WRONG = [
     ("1.11", "first layer", lambda A, B: A[:, :1] * B[:1]),
     ("1.11", "last missing", lambda A, B: A[:, :-1] @ B[:-1]),
     ("1.11", "first missing", lambda A, B: entry_by_entry(A, B, lambda n: range(1, n))),
+    ("1.11", "three layers", lambda A, B: entry_by_entry(A, B, lambda n: range(3))),
     ("1.11", "mean", lambda A, B: A @ B / A.shape[1]),
     ("1.11", "stacked", lambda A, B: np.einsum("ij,jk->jik", A, B)),
     ("1.11", "transposed", lambda A, B: sum(np.outer(B[j], A[:, j]) for j in range(len(B)))),

@@ -50,6 +50,13 @@ def test_both_orders_by_complex_numbers():
     turn, mirror = (lambda z: 1j * z), (lambda z: 1j * z.conjugate())
     for part, image in (("turn_first", mirror(turn(z))), ("mirror_first", turn(mirror(z)))):
         assert right("1.3", part).tolist() == [image.real, image.imag]
+        wrong = {w.name: read(w.answer).tolist() for w in EXERCISES["1.3"][part].wrong}
+        to_the_right = -1j * z
+        assert wrong["right turn only"] == [to_the_right.real, to_the_right.imag] == [2, -1]
+    # A turn to the right for one to the left gives the answer to the other question.
+    assert right("1.3", "mirror_first").tolist() == [-1, 2]
+    assert mirror(-1j * z) == -1 + 2j
+    assert -1j * mirror(z) == 1 - 2j
 
 
 def test_the_stretch_commutes_and_the_wrong_ones_do_not():

@@ -5,6 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+import sympy as sp
 
 from attnbook import examples, style
 from attnbook.diagrams import Panel, number
@@ -121,6 +122,21 @@ def test_every_setting_of_the_grid_can_be_drawn():
         assert check(lab.picture) == [], state
 
 
+def test_no_label_covers_an_arrow():
+    """Of all maps of the lab, those with parallel arrows included."""
+    maps = [np.reshape(entries, (2, 2)) for entries in itertools.product(labs.HALVES, repeat=4)]
+    for A_t in [np.array([[1.0, 2.0], [0.5, 1.0]]), *maps[::37]]:
+        tips = zip(A_t.T, ("$f(e_1)$", "$f(e_2)$"), (labs.FIRST, labs.SECOND), strict=True)
+        cards = [item for item in labs._tips(PLANE, tuple(tips)) if isinstance(item, Rect)]
+        assert len(cards) == 2
+        for tip in A_t.T:
+            for part in np.linspace(0, 1, 60):
+                x, y = PLANE.x(part * tip[0]), PLANE.y(part * tip[1])
+                assert not any(
+                    r.x < x < r.x + r.width and r.y < y < r.y + r.height for r in cards
+                ), A_t
+
+
 def test_every_setting_of_the_reach_can_be_drawn():
     lab, rng = labs.reach_of_two(), np.random.default_rng(2)
     for first, turn in itertools.product(range(0, 360, 45), (0, 15, 90, 180)):
@@ -150,6 +166,13 @@ def test_the_stages_show_nothing_then_one_map_then_both():
     expected = [(np.eye(2),) * 2, (stretch, turn), ([[0, -1], [2, 0]], [[0, -2], [1, 0]])]
     for shown, wanted in zip(stages, expected, strict=True):
         assert all(np.array_equal(s, w) for s, w in zip(shown, wanted, strict=True))
+
+
+def test_before_the_end_the_sign_is_said_to_be_about_the_end():
+    for a, stage in itertools.product(("turn", "double"), (0, 1, 2)):
+        lab = labs.order_of_maps(a=a, stage=stage)
+        assert ("at the end:" in texts(lab.picture)) == (stage < 2)
+        assert check(lab.picture) == [], lab.state
 
 
 def test_which_maps_commute():
@@ -193,6 +216,19 @@ def test_each_view_finishes_its_parts_one_after_the_other():
     assert after["rows"][4].tolist() == [[2 * 1 - 1 * 5, 2 * 2 - 1 * 0], [0, 0]]
     assert after["layers"][4].tolist() == np.outer([2, 0], [1, 2]).tolist()
     assert after["layers"][8].tolist() == [[2 - 5, 4 - 0], [0 + 5, 0 + 0]]
+
+
+def test_what_the_chapter_says_about_final_entries():
+    """After four products the entry view has one; the layer view has its first after nine."""
+
+    def final(view, done):
+        met = [(i, k) for i, _, k in labs.compute_views(view, done).order[:done]]
+        return [entry for entry in sorted(set(met)) if met.count(entry) == 3]
+
+    assert final("entries", 4) == [(0, 0)]
+    assert [final(view, 4) for view in ("columns", "rows", "layers")] == [[], [], []]
+    assert final("layers", 8) == []
+    assert final("layers", 9) == [(0, 0)]
 
 
 @pytest.mark.parametrize("view", labs.VIEWS)
@@ -261,15 +297,27 @@ def test_every_number_of_terms_can_be_drawn():
             assert f"an error of {number(error, 1)} %" in lab.caption_text
 
 
+def test_the_terms_are_counted_in_words():
+    expected = ("no term yet", "0 terms"), ("term 1", "1 term"), ("term 2", "2 terms")
+    for n, (term, total) in enumerate(expected):
+        lab = labs.rank_one_sum(n=n)
+        assert f"{term}, the sum of {total} and" in lab.picture.alt
+        assert f"sum of {total}" in texts(lab.picture)
+        assert f". {total}: an error of" in lab.caption_text
+
+
 def test_what_the_chapter_says_about_the_image():
-    """Below 5 % with seven terms; the handle: a fifth of the image, two thirds of the rest."""
+    """Below 5 % with seven terms; the handle's corner: a fifth, then nearly two thirds; rank 13."""
     errors = labs.compute_rank(3, "singular vectors").errors["singular vectors"]
     assert errors[3] == pytest.approx(0.25, abs=0.005)
     assert errors[6] > 0.05 > errors[7]
     y, x = np.indices((16, 16))
-    arrays, handle = labs.compute_rank(3, "singular vectors"), x + y > 19
+    arrays, corner = labs.compute_rank(3, "singular vectors"), x + y > 19
     share = [
-        (image[handle] ** 2).sum() / (image**2).sum()
+        (image[corner] ** 2).sum() / (image**2).sum()
         for image in (arrays.C, arrays.C - arrays.total)
     ]
     assert share == pytest.approx([1 / 5, 2 / 3], abs=0.015)
+    assert share[1] < 2 / 3
+    hundredths = sp.Matrix((100 * labs.magnifier()).round().astype(int).tolist())
+    assert hundredths.rank() == 13

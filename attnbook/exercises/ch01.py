@@ -84,6 +84,11 @@ turn, mirror, v = (
 )
 turned_first, mirrored_first = tuple(mirror * turn * v), tuple(turn * mirror * v)
 one_map = [
+    Wrong(
+        "right turn only",
+        tuple(turn.T * v),
+        "this is turned to the right, and not mirrored. To the left $(x, y)$ goes to $(−y, x)$.",
+    ),
     Wrong("turn only", tuple(turn * v), "this is turned, but not mirrored."),
     Wrong("mirror only", tuple(mirror * v), "this is mirrored, but not turned."),
     Wrong(
@@ -93,11 +98,25 @@ one_map = [
 both_orders = {
     "turn_first": Number(
         turned_first,
-        [Wrong("other order", mirrored_first, "this is mirrored first, then turned."), *one_map],
+        [
+            Wrong(
+                "other order",
+                mirrored_first,
+                "this is mirrored first, then turned (or turned to the right, then mirrored).",
+            ),
+            *one_map,
+        ],
     ),
     "mirror_first": Number(
         mirrored_first,
-        [Wrong("other order", turned_first, "this is turned first, then mirrored."), *one_map],
+        [
+            Wrong(
+                "other order",
+                turned_first,
+                "this is turned first, then mirrored (or mirrored, then turned to the right).",
+            ),
+            *one_map,
+        ],
     ),
 }
 
@@ -255,9 +274,9 @@ by_layers = Program(
     shapes={"A": "m n", "B": "n w"},
     returns="m w",
     right=lambda A, B: exact.matrix(A) * exact.matrix(B),
-    inputs=[
+    inputs=[  # n is never below 3: a loop over three layers gives a result, not an IndexError
         (((1, 2, 4), (3, -1, 2)), ((2, 1, -1, 3), (1, 4, 2, 5), (3, -2, 1, 2))),
-        (_half((1, 3), (2, 5), (-1, 4)), _half((3, 1, 5, 2), (1, 2, -2, 7))),
+        (_half((1, 3, 2), (2, 5, -3), (-1, 4, 1), (3, 0, 5)), _half((3, 1), (5, 2), (-2, 7))),
         (_half((3, 1, 2, -5)), ((1, 2), (3, 5), (2, -1), (4, 7))),
     ],
     wrong=[
@@ -272,6 +291,11 @@ by_layers = Program(
             "first missing",
             lambda A, B: np.sum(_layers(A, B)[1:], axis=0),
             "the first layer is missing: code counts from 0.",
+        ),
+        Wrong(
+            "three layers",
+            lambda A, B: sum(_layers(A, B)[:3]),
+            "three layers are added, whatever the sizes: $j$ runs to $n$, and $n$ is not always 3.",
         ),
         Wrong(
             "mean", lambda A, B: np.mean(_layers(A, B), axis=0), "layers are added, not averaged."

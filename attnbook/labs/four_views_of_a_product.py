@@ -274,6 +274,7 @@ STAGE = "show"
 STAGES = ("before", "after the first map", "after both maps")
 ORDER, IN_WORDS = "first {}, then {}", "{}, then {}"
 FIRST_IMAGE, SECOND_IMAGE = "image of $e_1$", "image of $e_2$"
+AT_THE_END = "at the end:"
 SAME_END, OTHER_END = "the two orders end alike", "the two orders end differently"
 ORDER_ALT = (
     "Two planes with the image of the square grid and of a letter F, {stage}. Left first map B "
@@ -337,6 +338,8 @@ def draw_order(arrays: OrderOfMaps) -> Picture:
         legend(30, 518, images[:1]),
         legend(220, 518, images[1:]),
     ]
+    if arrays.stage < 2:  # the planes do not show AB and BA yet
+        items.append(Text(345, 442, AT_THE_END, anchor="middle"))
     return Picture(800, 560, items, ORDER_ALT.format(**_order_told(arrays)))
 
 
@@ -580,17 +583,15 @@ TERMS = "number of terms $n$"
 SPLIT = "terms from"
 SPLITS = {"rows": "the rows of the image", "singular vectors": "singular vectors"}
 TERM, NO_TERM = "term {}", "no term yet"
-SUM_OF, REST = "sum of {} terms", "what is missing"
+ONE, SEVERAL = "{} term", "{} terms"
+SUM_OF, REST = "sum of {}", "what is missing"
 ERROR = "Distance from the image, percent"
 RANK_ALT = (
-    "Three pictures of 16 by 16 cells: the rank-one term number {n}, the sum of {n} terms and what "
-    "is missing. Below, curves of the error over the number of terms: singular vectors {best}; "
-    "rows {rows} percent. The present error is {error} percent."
+    "An image of 16 by 16 cells from rank-one terms, in three pictures: {term}, the sum of {terms} "
+    "and what is missing. Below, curves of the error over the number of terms: singular vectors "
+    "{best}; rows {rows} percent. The present error is {error} percent."
 )
-RANK_CAPTION = (
-    "{n} rank-one terms leave an error of {error} %. They take {numbers} numbers, "
-    "the image has 256."
-)
+RANK_CAPTION = "{terms}: an error of {error} %, {numbers} numbers. The image has 256."
 
 SIZE = 16
 RANK_CONTROLS = (
@@ -653,8 +654,8 @@ def draw_rank(arrays: RankOneSum) -> Picture:
     """Draw the present term, the sum and what is missing, and both error curves below."""
     look = {"cell": (12.5, 12.5), "limits": (-1.1, 1.1), "scale": style.DIVERGING}
     titles = (
-        TERM.format(arrays.n) if arrays.n else NO_TERM,
-        SUM_OF.format(arrays.n),
+        _term_in_words(arrays.n),
+        SUM_OF.format(_terms_in_words(arrays.n)),
         REST,
     )
     items = []
@@ -697,6 +698,14 @@ def caption_rank(arrays: RankOneSum) -> str:
     return RANK_CAPTION.format(**_rank_told(arrays))
 
 
+def _term_in_words(n: int) -> str:
+    return TERM.format(n) if n else NO_TERM
+
+
+def _terms_in_words(n: int) -> str:
+    return (ONE if n == 1 else SEVERAL).format(n)
+
+
 def _rank_told(arrays: RankOneSum) -> dict[str, str]:
     best, rows = (
         ", ".join(number(100 * e, 0) for e in arrays.errors[name])
@@ -704,7 +713,14 @@ def _rank_told(arrays: RankOneSum) -> dict[str, str]:
     )
     error = number(100 * arrays.errors[arrays.split][arrays.n], 1)
     numbers = str(arrays.n * 2 * SIZE)
-    return {"n": str(arrays.n), "best": best, "rows": rows, "error": error, "numbers": numbers}
+    return {
+        "term": _term_in_words(arrays.n),
+        "terms": _terms_in_words(arrays.n),
+        "best": best,
+        "rows": rows,
+        "error": error,
+        "numbers": numbers,
+    }
 
 
 def rank_one_sum(**state) -> Lab:
@@ -765,10 +781,14 @@ def _vector(panel, start, end, colour, width, dash=()) -> Group:
 
 
 def _tips(panel: Panel, wanted: Sequence[tuple[Sequence[float], str, str]]) -> Group:
-    """Return labels beside points, on the side away from the origin and where they are free."""
+    """Return labels beside the tips of arrows from the origin, away from it and off the arrows."""
     places = [_place(panel, point) for point, _, _ in wanted]
-    halves = [_place(panel, np.multiply(point, 0.5)) for point, _, _ in wanted]
-    found, taken = [], [(x, y, 7, 7) for x, y in places + halves]
+    on_the_way = [
+        _place(panel, np.multiply(point, part))
+        for point, _, _ in wanted
+        for part in np.linspace(0, 1, 12, endpoint=False)
+    ]
+    found, taken = [], [(x, y, 7, 7) for x, y in places + on_the_way]
     for (x, y), (point, text, colour) in zip(places, wanted, strict=True):
         wide, high = 0.34 * style.TEXT * len(to_plain(text).replace("_", "")) + 2, 12
         away = math.atan2(point[1], point[0])
