@@ -217,7 +217,7 @@ def grouped_attention(
     """
     Q, K, V = (as_array(name, x) for name, x in (("Q", Q), ("K", K), ("V", V)))
     g = _group(Q, K, V)
-    lead = max(Q.ndim, K.ndim, V.ndim) - 2
+    lead = max(Q.ndim, K.ndim) - 2
     _check_head_axis(lead, allowed=allowed, query_valid=query_valid, bias=bias, keep=keep)
     return attention(
         Q,

@@ -821,3 +821,14 @@ def test_the_backward_wants_what_the_forward_returned():
     shorter = x | {"X_q": x["X_q"][:, 1:]}
     with pytest.raises(ValueError, match=r"forward.Q has shape .*, but these inputs give"):
         multi_head_attention_backward(dY[:, 1:], **shorter, forward=forward)
+
+
+def test_axes_that_only_the_values_have_ask_nothing_of_a_mask():
+    rng = np.random.default_rng(21)
+    Q, K, V = (rng.normal(size=n) for n in ((2, 3, 4), (2, 5, 4), (7, 2, 5, 6)))
+    allowed = rng.random((2, 3, 5)) < 0.7
+    allowed[..., 0] = True
+    O = grouped_attention(Q, K, V, allowed).O
+    assert O.shape == (7, 2, 3, 6)
+    for b in range(7):
+        np.testing.assert_allclose(O[b], grouped_attention(Q, K, V[b], allowed).O, rtol=1e-12)

@@ -55,7 +55,9 @@ LAYERS = {
     "labs": Layer(
         {"labs", "examples", "__init__"} | MATHEMATICS | DRAWING, {"numpy", "IPython", "ipywidgets"}
     ),
-    "exercises": Layer({"exercises", "examples", "markup", "__init__"} | MATHEMATICS, {"numpy", "sympy"}),
+    "exercises": Layer(
+        {"exercises", "examples", "markup", "__init__"} | MATHEMATICS, {"numpy", "sympy"}
+    ),
     # tools
     "build": Layer({"launcher"} | DRAWING, set(), tool=True),
     "launcher": Layer({"launcher"}, set(), tool=True),
