@@ -17,8 +17,8 @@ import nbformat
 import pytest
 import websocket
 
-from attnbook.launcher import command, server, working_copy
-from attnbook.launcher.working_copy import MANIFEST, BookError, prepare, sources_digest
+from attnbook.launcher import command, server, shell, working_copy
+from attnbook.launcher.working_copy import MANIFEST, BookError, prepare, restore, sources_digest
 
 START, SCORES = "00_start_here.ipynb", "04_scores_and_scaling.ipynb"
 VIEW = "application/vnd.jupyter.widget-view+json"
@@ -55,6 +55,22 @@ def project(tmp_path):
     save(tmp_path / "notebooks" / START, code("1 + 1"))
     save(tmp_path / "notebooks" / SCORES, code("import attnbook\n"), code("d_k = 4"))
     return tmp_path
+
+
+@pytest.fixture(autouse=True)
+def settings_of_jupyter(monkeypatch):
+    """Undo what `main` does to the environment."""
+    monkeypatch.setenv("JUPYTER_CONFIG_PATH", "")
+    monkeypatch.setenv("JUPYTER_PREFER_ENV_PATH", "1")
+
+
+@pytest.fixture
+def opened(monkeypatch):
+    """What JupyterLab was started with, if it was; it is not."""
+    started = []
+    monkeypatch.setattr("jupyterlab.labapp.main", started.append)
+    monkeypatch.setattr(sys, "argv", [*sys.argv])
+    return started
 
 
 def mine(project, name=SCORES):
@@ -156,9 +172,9 @@ def test_chapter_changed_on_both_sides_is_kept_with_a_way_out(project, cells):
         (message,) = prepare(project)
         assert SCORES in message
         assert "you wrote in it" in message
-        assert "python -m attnbook --fresh 04" in message
+        assert f"`{shell.book()} --fresh 04`" in message
         assert mine(project).read_bytes() == edited
-    prepare(project, ["04"])
+    restore(project, ["04"])
     assert mine(project).read_bytes() == book(project).read_bytes()
     assert [(project / "my_book" / name).read_bytes() for name in backups(project)] == [edited]
     assert prepare(project) == []
@@ -202,7 +218,7 @@ def test_chapter_that_is_no_notebook_any_more_is_kept(project, data):
     assert "cannot be read as a notebook" in message
     assert "--fresh 04" in message
     assert mine(project).read_bytes() == data
-    prepare(project, ["4"])
+    restore(project, ["4"])
     assert mine(project).read_bytes() == book(project).read_bytes()
     assert [(project / "my_book" / name).read_bytes() for name in backups(project)] == [data]
 
@@ -262,9 +278,10 @@ def test_fresh_restores_one_chapter_and_moves_the_old_one(project, name):
     save(mine(project), code("mine"))
     save(mine(project, START), code("mine too"))
     edited = [mine(project, other).read_bytes() for other in (SCORES, START)]
-    (message,) = prepare(project, [name])
+    (message,) = restore(project, [name])
     (backup,) = backups(project)
-    assert backup in message
+    assert f"restored {SCORES}; your version is now {backup}" in message
+    assert "reload the tab" in message
     assert backup.startswith("04_scores_and_scaling.yours-20")
     assert backup.endswith(".ipynb")
     assert mine(project, backup).read_bytes() == edited[0]
@@ -279,18 +296,56 @@ def test_fresh_takes_several_and_backs_up_each_time(project):
         for name in (START, SCORES):
             save(mine(project, name), code(f"{source} of {name}"))
             kept.add(mine(project, name).read_bytes())
-        prepare(project, ["00", "4"])
+        messages = restore(project, ["4", "00", "04"])
+        assert [message.split()[2] for message in messages] == [f"{START};", f"{SCORES};"]
     assert {mine(project, name).read_bytes() for name in backups(project)} == kept
     assert len(backups(project)) == 6
 
 
-def test_fresh_of_an_untouched_or_missing_chapter_makes_no_backup(project):
-    prepare(project, ["04"])
-    prepare(project, ["04"])
+def test_fresh_of_an_equal_or_missing_chapter_says_so_and_makes_no_backup(project):
+    copied = f"my_book/: copied {SCORES} from the book"
+    assert restore(project, ["04"]) == [copied]
+    assert not mine(project, START).exists()
+    written = mine(project).stat().st_mtime_ns
+    assert restore(project, ["04"]) == [
+        f"my_book/: {SCORES} is the book's version already; nothing to do"
+    ]
+    assert mine(project).stat().st_mtime_ns == written
     mine(project).unlink()
-    prepare(project, ["04"])
+    assert restore(project, ["04"]) == [copied]
     assert backups(project) == []
     assert mine(project).read_bytes() == book(project).read_bytes()
+
+
+@pytest.mark.parametrize("case", ["same", "newer", "no record"])
+def test_fresh_of_a_chapter_that_was_only_run_makes_no_backup(project, case):
+    prepare(project)
+    # What JupyterLab does to a chapter that is opened, run and saved.
+    save(
+        mine(project),
+        code(["import attnbook\n"]),
+        code("d_k = 4", shown(**{"text/plain": "4"})),
+        language_info={"name": "python"},
+    )
+    if case == "newer":
+        new_version(project)
+    elif case == "no record":
+        (project / "my_book" / MANIFEST).unlink()
+    (message,) = restore(project, ["04"])
+    assert f"restored {SCORES}; you had run it and not written in it" in message
+    assert "reload the tab" in message
+    assert mine(project).read_bytes() == book(project).read_bytes()
+    assert backups(project) == []
+    assert prepare(project) == []
+
+
+def test_fresh_of_an_older_version_without_a_record_makes_a_backup(project):
+    prepare(project)
+    (project / "my_book" / MANIFEST).unlink()
+    old = mine(project).read_bytes()
+    new_version(project)
+    restore(project, ["04"])
+    assert [mine(project, name).read_bytes() for name in backups(project)] == [old]
 
 
 @pytest.mark.parametrize("name", ["7", "", "scores", "-1", "4.5", "²", "../nothing"])
@@ -299,8 +354,18 @@ def test_fresh_of_an_unknown_chapter_changes_nothing(project, name):
     save(mine(project), code("mine"))
     before = {p.name: p.read_bytes() for p in (project / "my_book").iterdir()}
     with pytest.raises(BookError, match="the chapters are 00_start_here, 04_scores_and_scaling"):
-        prepare(project, ["04", name])
+        restore(project, ["04", name])
     assert {p.name: p.read_bytes() for p in (project / "my_book").iterdir()} == before
+
+
+def test_fresh_starts_nothing(project, capsys, opened):
+    prepare(project)
+    save(mine(project), code("mine"))
+    assert command.main(["--fresh", "04", "--fresh", "00"], project) == 0
+    assert opened == []
+    first, second = capsys.readouterr().out.splitlines()
+    assert first == f"attnbook: my_book/: {START} is the book's version already; nothing to do"
+    assert second.startswith(f"attnbook: my_book/: restored {SCORES}; your version is now ")
 
 
 # What can go wrong
@@ -318,6 +383,50 @@ def test_damaged_chapter_of_the_book(project):
     book(project).write_text("<<<<<<< yours", encoding="utf-8")
     with pytest.raises(BookError, match=r"git checkout notebooks/04_scores_and_scaling\.ipynb"):
         prepare(project)
+
+
+@pytest.mark.parametrize("arguments", [[], ["--fresh", "04"]])
+def test_folder_in_the_place_of_a_chapter(project, capsys, opened, arguments):
+    prepare(project)
+    mine(project).unlink()
+    mine(project).mkdir()
+    assert command.main(arguments, project) == 1
+    assert opened == []
+    message = capsys.readouterr().err
+    assert message.startswith(f"attnbook: {mine(project)} is not a file: move it away")
+    assert message.count("\n") == 1
+    assert mine(project).is_dir()
+
+
+@pytest.mark.parametrize("missing", ["jupyterlab", "jupyterlab.labapp"])
+def test_without_jupyterlab_no_file_is_touched(project, capsys, monkeypatch, missing):
+    monkeypatch.delitem(sys.modules, "jupyterlab.labapp", raising=False)
+    monkeypatch.setitem(sys.modules, missing, None)
+    assert command.main([], project) == 1
+    out, message = capsys.readouterr()
+    assert out == ""
+    assert message.count("\n") == 1
+    assert missing in message
+    requirements = shell.shown(project / "requirements.txt")
+    assert f"install it with `{shell.python('-m', 'pip')} install -r {requirements}`" in message
+    assert not (project / "my_book").exists()
+    # A chapter can be restored all the same.
+    assert command.main(["--fresh", "04"], project) == 0
+
+
+def test_another_python_is_sent_to_the_one_of_the_readme(project, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "jupyterlab.labapp", None)
+    monkeypatch.chdir(project)
+    usual = project / ".venv" / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+    usual.parent.mkdir(parents=True)
+    usual.touch()
+    assert command.main([], project) == 1
+    here = usual.relative_to(project)
+    assert f"open the book with `{here} -m attnbook`" in capsys.readouterr().err
+    # If it is that one which lacks JupyterLab, it has to be installed there.
+    monkeypatch.setattr(sys, "prefix", str(project / ".venv"))
+    assert command.main([], project) == 1
+    assert f"-m pip install -r .{os.sep}requirements.txt`" in capsys.readouterr().err
 
 
 def test_folder_that_cannot_be_made(project, capsys):
@@ -371,9 +480,42 @@ def test_help_is_short_and_opens_nothing(capsys):
         command.parse(["--help"])
     assert stop.value.code == 0
     text = capsys.readouterr().out
-    assert "--fresh NN" in text
+    assert text.startswith(f"usage: {shell.book()} [arguments for JupyterLab]\n")
+    assert f"{shell.book()} --fresh NN\n" in text
     assert "go to JupyterLab" in text
     assert len(text.splitlines()) < 25
+
+
+@pytest.mark.parametrize(
+    ("executable", "told"),
+    [
+        ("book/.venv/bin/python", ".venv/bin/python"),
+        ("book/my env/bin/python", "'my env/bin/python'"),
+        ("python", "{folder}/python"),
+        ("book/python", "./python"),
+    ],
+)
+@pytest.mark.skipif(os.name == "nt", reason="paths and quotes are those of a POSIX shell")
+def test_commands_name_the_python_that_runs_as_the_shell_takes_it(
+    tmp_path, monkeypatch, executable, told
+):
+    (tmp_path / "book").mkdir()
+    monkeypatch.chdir(tmp_path / "book")
+    command_line = shell.python("-m", "attnbook", executable=str(tmp_path / executable))
+    assert command_line == told.format(folder=tmp_path) + " -m attnbook"
+    assert shell.python().split()[0] == shell.shown(Path(sys.executable)).split()[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (r".venv\Scripts\python.exe", r".venv\Scripts\python.exe"),
+        (r"C:\Jo's books\python.exe", r"'C:\Jo''s books\python.exe'"),
+        (r"C:\$a\python.exe", r"'C:\$a\python.exe'"),
+    ],
+)
+def test_quotes_are_those_of_powershell_on_windows(text, told):
+    assert shell.quoted(text, windows=True) == told
 
 
 def test_fresh_without_a_chapter_is_an_error(capsys):
@@ -384,20 +526,37 @@ def test_fresh_without_a_chapter_is_an_error(capsys):
 
 
 def test_everything_else_is_passed_on_in_order():
-    line = [
-        "--no-browser",
-        "--fresh",
-        "04",
-        "--port",
-        "9000",
-        "-y",
-        "--fresh=5",
-        "--ip=::1",
-        "file",
-    ]
-    rest = ["--no-browser", "--port", "9000", "-y", "--ip=::1", "file"]
-    assert command.parse(line) == (["04", "5"], rest)
-    assert command.parse(["--fre", "04", "--help-all"]) == ([], ["--fre", "04", "--help-all"])
+    line = ["--no-browser", "--port", "9000", "-y", "--ip=::1", "file", "--fre", "04", "--help-all"]
+    assert command.parse(line) == ([], line)
+
+
+def test_fresh_stands_alone(project, capsys, opened):
+    prepare(project)
+    save(mine(project), code("mine"))
+    edited = mine(project).read_bytes()
+    assert command.parse(["--fresh", "04", "--fresh=5"]) == (["04", "5"], [])
+    for line in (["--fresh", "04", "05"], ["--no-browser", "--fresh=04"]):
+        with pytest.raises(SystemExit) as stop:
+            command.main(line, project)
+        assert stop.value.code == 2
+        usage, error = capsys.readouterr().err.splitlines()
+        assert usage.startswith(f"usage: {shell.book()} ")
+        assert "--fresh NN restores one chapter and starts nothing" in error
+        assert repr(({*line} - {"--fresh", "--fresh=04", "04"}).pop()) in error
+    assert mine(project).read_bytes() == edited
+    assert opened == []
+
+
+def test_messages_stand_apart_and_come_before_jupyterlab(project, capsys, opened):
+    prepare(project)
+    save(mine(project), code("mine"))
+    new_version(project)
+    assert command.main(["--no-browser"], project) == 0
+    first, kept, closing, last = capsys.readouterr().out.split("\n", 3)
+    assert (first, last) == ("", "\n")
+    assert kept.startswith(f"attnbook: my_book/: kept {SCORES} as it is")
+    assert "Control-C" in closing
+    assert opened == [command.jupyterlab_arguments(project, ["--no-browser"])]
 
 
 @pytest.mark.parametrize(
@@ -471,15 +630,30 @@ def test_only_untouched_chapters_are_signed(project):
 def test_server_without_a_connection_class_starts_all_the_same(project, monkeypatch):
     monkeypatch.setattr(working_copy, "BOOK", project)
     prepare(project)
-    hooks, signed = [], []
+    hooks, signed, later = [], [], []
     manager = SimpleNamespace(
         notary=SimpleNamespace(sign=signed.append), register_pre_save_hook=hooks.append
     )
-    serverapp = SimpleNamespace(contents_manager=manager, web_app=SimpleNamespace(settings={}))
+    serverapp = SimpleNamespace(
+        contents_manager=manager,
+        web_app=SimpleNamespace(settings={}),
+        io_loop=SimpleNamespace(add_callback=lambda *call: later.append(call)),
+    )
     server._load_jupyter_server_extension(serverapp)
     assert hooks == [server.strip_on_save]
     assert len(signed) == 2
     assert serverapp.web_app.settings == {}
+    assert later == [(server.tell_address, serverapp)]
+
+
+def test_address_is_told_once(capsys):
+    def tell(token, generated):
+        provider = SimpleNamespace(token=token, token_generated=generated)
+        server.tell_address(SimpleNamespace(identity_provider=provider, display_url="http://here"))
+        return capsys.readouterr().out
+
+    assert tell("made by Jupyter", True) == ""  # which prints it then
+    assert tell("", True) == tell("mine", False) == "attnbook: the book is open at http://here\n"
 
 
 # One real server
@@ -618,7 +792,6 @@ def running(tmp_path_factory):
         status = process.stop()
     log = process.log.read_text(encoding="utf-8")
     assert status == 0, log
-    assert "attnbook.launcher.server | extension was successfully loaded" in log, log
     assert "extension failed" not in log, log
 
 
@@ -632,6 +805,14 @@ def test_server_opens_chapter_00_of_the_working_copy(running):
     # The root is the project's folder: links to ../figures work from the working copy.
     names = {entry["name"] for entry in process.ask_json("/api/contents/")["content"]}
     assert {"attnbook", "notebooks", "my_book"} <= names
+
+
+def test_server_tells_the_address_and_little_else(running):
+    process, _ = running
+    log = process.log.read_text(encoding="utf-8")
+    address = f"http://127.0.0.1:{process.port}/lab/tree/my_book/{START}"
+    assert f"attnbook: the book is open at {address}" in log
+    assert "[I " not in log
 
 
 def test_server_trusts_the_book_and_not_the_readers_changes(running):

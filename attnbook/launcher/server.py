@@ -127,6 +127,29 @@ def trust_the_book(notary: Any, project: Path) -> None:
         notary.sign(nbformat.read(chapter, as_version=4))
 
 
+def tell_address(serverapp: Any) -> None:
+    """Print where the book is, once it is served, unless Jupyter does.
+
+    Jupyter prints the address at the quiet log level of the book only together with a token
+    that it made; a reader with a token or a password of their own would not learn the port.
+
+    Parameters
+    ----------
+    serverapp : ServerApp
+        The server, already listening.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> provider = SimpleNamespace(token="mine", token_generated=False)
+    >>> tell_address(SimpleNamespace(identity_provider=provider, display_url="http://here/lab"))
+    attnbook: the book is open at http://here/lab
+    """
+    provider = serverapp.identity_provider
+    if not (provider.token and provider.token_generated):
+        print(f"attnbook: the book is open at {serverapp.display_url}", flush=True)
+
+
 def _jupyter_server_extension_points() -> list[dict[str, str]]:
     return [{"module": __name__}]
 
@@ -139,3 +162,4 @@ def _load_jupyter_server_extension(serverapp: Any) -> None:
     if isinstance(connection, type):
         settings["kernel_websocket_connection_class"] = sending_at_once(connection)
     trust_the_book(serverapp.contents_manager.notary, working_copy.BOOK)
+    serverapp.io_loop.add_callback(tell_address, serverapp)

@@ -3,19 +3,24 @@
 `notebooks/` belongs to the book and `my_book/` to the reader. A manifest in `my_book/` records
 for each chapter the digest of its cell sources when it was copied. It is what tells a chapter
 that the reader only ran (it may be replaced by a newer one) from one that the reader wrote in.
+What JupyterLab changes by itself when it opens and saves a chapter does not count as writing.
 """
 
 import hashlib
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
+
+from attnbook.launcher import shell
 
 BOOK = Path(__file__).resolve().parents[2]
 FOLDER = "my_book"
 MANIFEST = ".attnbook.json"
 MANIFEST_VERSION = 1
+RELOAD = "If it is open in JupyterLab, reload the tab."
 
 
 class BookError(Exception):
@@ -131,7 +136,7 @@ def sources_digest(data: bytes) -> str:
     return hashlib.sha256(json.dumps(written).encode()).hexdigest()
 
 
-def prepare(project: Path, fresh: Iterable[str] = ()) -> list[str]:
+def prepare(project: Path) -> list[str]:
     """Make the working copy, or bring it up to date, without losing what the reader wrote.
 
     A chapter that is not in `my_book/` is copied there, also if the reader once deleted it. A
@@ -142,8 +147,6 @@ def prepare(project: Path, fresh: Iterable[str] = ()) -> list[str]:
     ----------
     project : Path
         The folder that holds `notebooks/`; `my_book/` is made beside it.
-    fresh : iterable of str
-        Chapters to put back as the book has them; the reader's version is moved to a backup.
 
     Returns
     -------
@@ -153,8 +156,7 @@ def prepare(project: Path, fresh: Iterable[str] = ()) -> list[str]:
     Raises
     ------
     BookError
-        If the book or the working copy cannot be used; of an unknown chapter in `fresh` before
-        anything is changed.
+        If the book or the working copy cannot be used.
 
     Examples
     --------
@@ -165,21 +167,70 @@ def prepare(project: Path, fresh: Iterable[str] = ()) -> list[str]:
     ...
     attnbook.launcher.working_copy.BookError: no chapters found in ...
     """
-    book = chapters(project)
-    renew = {find_chapter(name, book) for name in fresh}
+    book, folder = chapters(project), project / FOLDER
+    with _told(folder):
+        first_start = not any((folder / chapter.name).exists() for chapter in book)
+        messages = _update(folder, book, _follow)
+    if first_start:
+        return [f"made {FOLDER}/, your working copy of the book"]
+    return messages
+
+
+def restore(project: Path, names: Iterable[str]) -> list[str]:
+    """Put chapters of the working copy back as the book has them, and touch no other.
+
+    What the reader wrote is moved to a backup; a chapter that was only run needs none.
+
+    Parameters
+    ----------
+    project : Path
+        The folder that holds `notebooks/` and `my_book/`.
+    names : iterable of str
+        Chapters, as `find_chapter` takes them.
+
+    Returns
+    -------
+    list of str
+        What was done, a sentence for each chapter.
+
+    Raises
+    ------
+    BookError
+        If the book or the working copy cannot be used, or if there is no such chapter; then
+        nothing is changed.
+
+    Examples
+    --------
+    >>> restore(Path("nowhere"), ["04"])  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ...
+    attnbook.launcher.working_copy.BookError: no chapters found in nowhere/notebooks: ...
+    """
+    book, folder = chapters(project), project / FOLDER
+    chosen = {find_chapter(name, book) for name in names}
+    with _told(folder):
+        return _update(folder, sorted(chosen), _restore)
+
+
+@contextmanager
+def _told(folder: Path) -> Iterator[None]:
+    """Turn what the system says about a file into a sentence for the reader."""
     try:
-        return _prepare(project / FOLDER, book, renew)
+        yield
     except OSError as error:
         raise BookError(
-            f"cannot use {error.filename or project / FOLDER} ({error.strerror or error}): the "
-            f"book needs a folder {project / FOLDER} that it may write to"
+            f"cannot use {error.filename or folder} ({error.strerror or error}): the book has to "
+            f"read and write the files in {folder}"
         ) from error
 
 
-def _prepare(folder: Path, book: list[Path], renew: set[Path]) -> list[str]:
+Way = Callable[[Path, bytes, str, str | None], tuple[bool, str]]
+
+
+def _update(folder: Path, book: list[Path], way: Way) -> list[str]:
+    """Treat chapters one way, `_follow` or `_restore`, and keep the record of what was copied."""
     folder.mkdir(exist_ok=True)
     recorded, messages = _read_manifest(folder / MANIFEST)
-    first_start = not any((folder / chapter.name).exists() for chapter in book)
     digests = dict(recorded)
     for chapter in book:
         data = chapter.read_bytes()
@@ -191,22 +242,35 @@ def _prepare(folder: Path, book: list[Path], renew: set[Path]) -> list[str]:
                 f"`git checkout notebooks/{chapter.name}`"
             ) from error
         copy = folder / chapter.name
-        if chapter in renew and copy.exists() and copy.read_bytes() != data:
-            backup = _backup(copy)
-            _write(copy, data)
-            replaced, message = True, f"restored {copy.name}; your version is now {backup.name}"
-        else:
-            replaced, message = _follow(copy, data, digest, recorded.get(chapter.name))
-        if message and not (first_start and replaced):
+        if copy.exists() and not copy.is_file():
+            raise BookError(
+                f"{copy} is not a file: move it away or rename it, since the chapter belongs there"
+            )
+        replaced, message = way(copy, data, digest, recorded.get(chapter.name))
+        if message:
             messages.append(f"{FOLDER}/: {message}")
         if replaced or _digest(copy) == digest:
             digests[chapter.name] = digest
-    if first_start:
-        messages.append(f"made {FOLDER}/, your working copy of the book")
     if digests != recorded:
         manifest = {"version": MANIFEST_VERSION, "chapters": digests}
         _write(folder / MANIFEST, (json.dumps(manifest, indent=2) + "\n").encode())
     return messages
+
+
+def _restore(copy: Path, data: bytes, digest: str, recorded: str | None) -> tuple[bool, str]:
+    """Put one chapter back; tell whether it was copied, and what the reader should know."""
+    if not copy.exists():
+        _write(copy, data)
+        return True, f"copied {copy.name} from the book"
+    if copy.read_bytes() == data:
+        return False, f"{copy.name} is the book's version already; nothing to do"
+    mine = _digest(copy)
+    if mine is not None and mine in (digest, recorded):
+        _write(copy, data)
+        return True, f"restored {copy.name}; you had run it and not written in it. {RELOAD}"
+    backup = _backup(copy)
+    _write(copy, data)
+    return True, f"restored {copy.name}; your version is now {backup.name}. {RELOAD}"
 
 
 def _follow(copy: Path, data: bytes, digest: str, recorded: str | None) -> tuple[bool, str]:
@@ -227,8 +291,8 @@ def _follow(copy: Path, data: bytes, digest: str, recorded: str | None) -> tuple
     else:
         reason = "you wrote in it, and the book has another version of it"
     return False, (
-        f"kept {copy.name} as it is: {reason}. To get the book's version: python -m attnbook "
-        f"--fresh {copy.name[:2]} (yours is moved to a backup beside it)"
+        f"kept {copy.name} as it is: {reason}. To get the book's version: "
+        f"`{shell.book('--fresh', copy.name[:2])}` (yours is moved to a backup beside it)"
     )
 
 
