@@ -43,6 +43,18 @@ def make(**state) -> Lab:
     return Lab("make", CONTROLS, compute, draw, caption, state)
 
 
+def parts(widget) -> list:
+    """The widgets in the order of the page, which is that of the Tab key."""
+    children = getattr(widget, "children", ())
+    return [part for child in children for part in parts(child)] if children else [widget]
+
+
+def beside(lab) -> list[str]:
+    """The words beside the sliders, as they are on the page."""
+    rows = [box.children for box in lab._box.children if isinstance(box, ipywidgets.HBox)]
+    return [value.value for slider, value in rows if slider in lab.sliders.values()]
+
+
 class Place:
     """Stands for the notebook: what `display` puts there and every update of it."""
 
@@ -163,7 +175,7 @@ def test_reset_brings_back_the_first_picture():
     first, said = to_svg(lab.picture), lab.caption_text
     lab.set(d_k=64, tau=2.0, scaled=False)
     assert to_svg(lab.picture) != first
-    button = next(child for child in lab._box.children if isinstance(child, ipywidgets.Button))
+    (button,) = (part for part in parts(lab._box) if isinstance(part, ipywidgets.Button))
     button.click()
     assert to_svg(lab.picture) == first
     assert lab.caption_text == said
@@ -313,7 +325,7 @@ def test_fast_moves_carry_the_svg_alone_and_settle_brings_the_png(place, monkeyp
 
 
 def test_the_png_comes_back_once_when_the_lab_rests(place, monkeypatch):
-    monkeypatch.setattr(engine, "REST", 0.05)
+    monkeypatch.setattr(engine, "REST", 0.5)
 
     async def move():
         lab = make()
@@ -322,7 +334,7 @@ def test_the_png_comes_back_once_when_the_lab_rests(place, monkeypatch):
             lab.sliders["d_k"].index = index
             await asyncio.sleep(0.01)
         assert not any("image/png" in data for data in place.pictures)
-        await asyncio.sleep(0.3)
+        await asyncio.sleep(1.5)
 
     asyncio.run(move())
     stills = [data for data in place.pictures if "image/png" in data]
@@ -353,9 +365,102 @@ def test_sliders_are_ones_that_the_keyboard_moves_and_say_what_they_are():
         assert isinstance(slider, ipywidgets.SelectionSlider)
         assert [text for text, _ in slider.options] == [control.format(v) for v in control.values]
         assert slider.continuous_update
+        assert not slider.readout  # one can type in it, and nothing comes of it
+    focusable = [part for part in parts(lab._box) if not isinstance(part, ipywidgets.HTML)]
+    assert focusable[:-1] == list(lab.sliders.values())
+    assert isinstance(focusable[-1], ipywidgets.Button)
     description = lab.sliders["d_k"].description
     assert re.sub("<[^>]*>", "", description) == "width dk"
     assert "<sub>" not in description  # JupyterLab would drop it
+
+
+def test_values_stand_beside_the_sliders_whatever_moves_them():
+    lab = make()
+    assert beside(lab) == ["4", "1.0 units", "yes"]
+    lab.sliders["d_k"].index = 3
+    assert beside(lab) == ["64", "1.0 units", "yes"]
+    lab.set(tau=0.5, scaled=False)
+    assert beside(lab) == ["64", "0.5 units", "no"]
+    lab.reset()
+    assert beside(lab) == ["4", "1.0 units", "yes"]
+    lab.set(tau=2.0)
+    with pytest.raises(ZeroDivisionError):
+        lab.sliders["d_k"].index = 2
+    assert beside(lab) == ["16", "2.0 units", "yes"]
+
+
+def test_values_use_the_markup():
+    angle = Slider("n", "angle", (1, 2), start=1, format="${}_x$ <b>".format)
+    lab = Lab("lab", [angle], lambda n: (n, n, [n, n]), draw, caption)
+    lab.sliders["n"].index = 1
+    assert beside(lab) == ["2<sub><i>x</i></sub> &lt;b&gt;"]
+
+
+def test_a_value_does_not_move_before_its_picture(place):
+    during = []
+
+    def slow(d_k, tau, scaled):
+        during.append(beside(lab)[0] if lab else None)
+        return compute(d_k, tau, scaled)
+
+    lab = None
+    lab = Lab("lab", CONTROLS, slow, draw, caption)
+    lab._ipython_display_()
+    lab.sliders["d_k"].index = 3
+    assert during == [None, "4"]
+    assert beside(lab)[0] == "64"
+    assert place.pictures[-1]["text/plain"] == "Two bars at 64 and 1.0."
+
+
+def test_the_style_is_made_for_the_picture_and_hides_dead_sliders():
+    lab = make()
+    texts = [part.value for part in parts(lab._box) if isinstance(part, ipywidgets.HTML)]
+    (style,) = (text for text in texts if "<style>" in text)
+    assert ".jp-Cell:has(.attnbook-800-240) .jp-RenderedSVG img" in style
+    assert "width: max(800px, min(1.5 * 800px, 60vh * 800 / 240));" in style
+    assert style.count("{") == style.count("}") > 0
+    assert {"attnbook-lab", "attnbook-800-240"} <= set(lab._box._dom_classes)
+    assert ".attnbook-stale, " in style
+    assert f'<span class="attnbook-stale">{engine.STALE}</span>' in texts
+
+
+def test_shown_again_a_lab_leaves_its_first_place_as_on_paper(place):
+    lab = make()
+    lab._ipython_display_()
+    lab.sliders["d_k"].index = 3
+    lab._ipython_display_()
+    (sentence,) = (data for data in place.updates if set(data) == {"text/plain"})
+    assert sentence == {"text/plain": engine.RUN_ME}
+    first, second = place.shown[0], place.shown[3]
+    assert first != second
+    assert "application/vnd.jupyter.widget-view+json" in second
+    before = len(place.updates)
+    lab.sliders["d_k"].index = 0
+    assert len(place.updates) == before + 2  # one picture and one caption
+
+
+def test_shown_again_while_it_moves_a_lab_leaves_the_still(place):
+    async def move():
+        lab = make()
+        lab._ipython_display_()
+        lab.sliders["d_k"].index = 3
+        assert "image/png" not in place.pictures[-1]
+        lab._ipython_display_()
+
+    asyncio.run(move())
+    assert len(place.pictures) == 2
+    assert place.pictures[-1]["image/png"].startswith(b"\x89PNG")
+
+
+def test_a_closed_lab_says_so_and_moves_nothing(place):
+    lab = make()
+    lab._ipython_display_()
+    lab.close()
+    lab.close()
+    assert place.updates == [{"text/plain": engine.RUN_ME}]
+    lab.set(d_k=64)
+    assert len(place.updates) == 1
+    assert lab.state["d_k"] == 64
 
 
 def test_closing_leaves_no_widget_and_showing_again_opens_new_ones(place):
@@ -401,6 +506,16 @@ def test_a_notebook_holds_controls_picture_and_caption():
         assert picture.data["image/png"]
         assert picture.metadata["image/png"] == {"width": 800, "height": 240}
         assert said.data["text/plain"] == make(d_k=d_k).caption_text
+
+
+def test_a_lab_in_two_cells_is_live_in_the_last():
+    first, second = run("lab = make(); lab", "lab")
+    view = "application/vnd.jupyter.widget-view+json"
+    assert dict(first[0].data) == {"text/plain": engine.RUN_ME}
+    assert view in second[0].data
+    for output in (first, second):
+        assert output[1].data["image/png"]
+        assert output[2].data["text/plain"] == make().caption_text
 
 
 def test_running_a_cell_again_closes_the_old_sliders():

@@ -9,7 +9,7 @@ import asyncio
 import html
 import itertools
 import textwrap
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import ipywidgets
@@ -27,9 +27,22 @@ RESET_TIP = "Put every slider back to where it began"
 FAILED = "This setting could not be drawn"
 GO_ON = "Move a slider to go on."
 AS_CODE = "This setting as code:"
+STALE = "The kernel was restarted: run the page from the top to get the sliders back."
 
-# JupyterLab shows an SVG as an <img> but limits the width of <svg> alone.
-NARROW = "<style>.jp-RenderedSVG img { max-width: 100%; height: auto; }</style>"
+# JupyterLab shows an SVG as an <img> but limits the width of <svg> alone.  A picture grows with its
+# pane to one and a half times its size, as far as that leaves room for the sliders.  Sliders whose
+# kernel was restarted would still move, over a picture that does not; JupyterLab marks them.
+STYLE = """\
+<style>
+.jp-RenderedSVG img {{ max-width: 100%; height: auto; }}
+.jp-Cell:has(.{size}) .jp-RenderedSVG img {{
+  width: max({width}px, min(1.5 * {width}px, 60vh * {width} / {height}));
+}}
+.attnbook-stale, .attnbook-lab .jupyter-widgets-disconnected button {{ display: none; }}
+.jupyter-widgets-disconnected .attnbook-stale {{ display: inline; }}
+.attnbook-lab .jupyter-widgets-disconnected .noUi-target {{ visibility: hidden; }}
+.jupyter-widgets-disconnected:is(.attnbook-lab, .attnbook-lab *)::before {{ display: none; }}
+</style>"""
 REST = 0.4  # seconds without a move until the still is redrawn
 
 
@@ -114,10 +127,10 @@ class Lab:
         self._index = {c.name: _position(c, c.start) for c in controls}
         self._index |= self._positions(start or {})
         self._start = dict(self._index)
-        self._place: tuple[DisplayHandle, DisplayHandle] | None = None
+        self._place: tuple[DisplayHandle, DisplayHandle, DisplayHandle] | None = None
         self._timer: asyncio.TimerHandle | None = None
-        self._open()
         self.picture, self._said = self._drawn()
+        self._open()
 
     # ---------------------------------------------------------------- state
 
@@ -197,6 +210,8 @@ class Lab:
             self.picture, self._said = self._message(error), FAILED + "."
             raise
         finally:
+            for name, value in self._readouts.items():
+                value.value = self._value(name, to_html)
             self._publish(still=False)
             self._rest()
 
@@ -229,9 +244,13 @@ class Lab:
 
     def _values(self, convert: Callable[[str], str]) -> str:
         return ", ".join(
-            f"{convert(c.label)} = {convert(c.format(self.state[name]))}"
+            f"{convert(c.label)} = {self._value(name, convert)}"
             for name, c in self.controls.items()
         )
+
+    def _value(self, name: str, convert: Callable[[str], str]) -> str:
+        control = self.controls[name]
+        return convert(control.format(control.values[self._index[name]]))
 
     # ---------------------------------------------------------------- display
 
@@ -241,16 +260,17 @@ class Lab:
         if self._box.comm is None:
             self._open()
         self._close_on_rerun()
-        display({**self._box._repr_mimebundle_(), "text/plain": RUN_ME}, raw=True)
+        view = {**self._box._repr_mimebundle_(), "text/plain": RUN_ME}
+        controls = display(view, raw=True, display_id=True)
         data, metadata = bundle(self.picture)
         picture = display(data, metadata=metadata, raw=True, display_id=True)
         caption = display(self._caption_bundle(), raw=True, display_id=True)
-        self._place = picture, caption
+        self._place = controls, picture, caption
 
     def _publish(self, still: bool) -> None:
         if self._place is None:
             return
-        picture, caption = self._place
+        _, picture, caption = self._place
         data, metadata = bundle(self.picture, still)
         picture.update(data, metadata=metadata, raw=True)
         if not still:
@@ -271,18 +291,40 @@ class Lab:
 
     def settle(self) -> None:
         """Redraw with the PNG, without which a saved notebook would lose the picture."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
         self._publish(still=True)
 
     # ---------------------------------------------------------------- widgets
 
     def _open(self) -> None:
         self.sliders = {name: self._slider(control) for name, control in self.controls.items()}
+        self._readouts = {name: self._readout(name) for name in self.controls}
+        rows = [
+            ipywidgets.HBox([slider, self._readouts[name]], layout={"width": "min(100%, 48em)"})
+            for name, slider in self.sliders.items()
+        ]
         reset = ipywidgets.Button(description=RESET, tooltip=RESET_TIP)
         reset.on_click(lambda _: self.reset())
-        self._box = ipywidgets.VBox([*self.sliders.values(), reset, ipywidgets.HTML(NARROW)])
+        stale = ipywidgets.HTML(f'<span class="attnbook-stale">{STALE}</span>')
+        width, height = self.picture.width, self.picture.height
+        size = f"attnbook-{width}-{height}"
+        style = ipywidgets.HTML(STYLE.format(size=size, width=width, height=height))
+        self._box = ipywidgets.VBox([*rows, ipywidgets.HBox([reset, stale]), style])
+        for name in ("attnbook-lab", size):
+            self._box.add_class(name)
+
+    def _readout(self, name: str) -> ipywidgets.HTML:
+        """Return the value beside a slider, written together with the picture.
+
+        The slider's own readout can be typed in, and moves before the picture does.
+        """
+        width = _room(c.format(value) for c in self.controls.values() for value in c.values)
+        layout = {"flex": f"0 1 {width}", "margin": "0 8px 4px"}
+        return ipywidgets.HTML(self._value(name, to_html), layout=layout)
 
     def _slider(self, control: Slider) -> ipywidgets.SelectionSlider:
-        longest = max(len(to_plain(other.label)) for other in self.controls.values())
         slider = ipywidgets.SelectionSlider(
             options=[
                 (to_plain(control.format(value)), i) for i, value in enumerate(control.values)
@@ -290,21 +332,21 @@ class Lab:
             index=self._index[control.name],
             description=_description(control.label),
             description_allow_html=True,
-            style={"description_width": f"{0.6 * longest + 1:.0f}em"},
-            layout={"width": "min(100%, 44em)"},
+            readout=False,
+            style={"description_width": _room(c.label for c in self.controls.values())},
+            layout={"flex": "1 1 auto"},
         )
         slider.observe(lambda change: self._moved(control.name, change.new), "index")
         return slider
 
     def close(self) -> None:
-        """Take the widgets away; the picture and the caption stay where they are."""
+        """Take the widgets away and leave a sentence; the picture and the caption stay."""
         if self._timer is not None:
-            self._timer.cancel()
-        for widget in (*self._box.children, self._box):
-            for part in ("layout", "style"):  # which ipywidgets would leave behind
-                if hasattr(widget, part):
-                    getattr(widget, part).close()
-            widget.close()
+            self.settle()
+        if self._place is not None:
+            self._place[0].update({"text/plain": RUN_ME}, raw=True)
+            self._place = None
+        _close(self._box)
 
     def _close_on_rerun(self) -> None:
         """Close the lab as soon as the cell that shows it runs again."""
@@ -322,6 +364,16 @@ class Lab:
         shell.events.register("pre_run_cell", rerun)
 
 
+def _close(widget: ipywidgets.Widget) -> None:
+    """Close a widget with all that belongs to it, most of which ipywidgets would leave behind."""
+    for child in getattr(widget, "children", ()):
+        _close(child)
+    for part in ("layout", "style"):
+        if hasattr(widget, part):
+            getattr(widget, part).close()
+    widget.close()
+
+
 def _position(control: Slider, value: Any) -> int:
     if value not in control.values:
         raise ValueError(
@@ -329,6 +381,11 @@ def _position(control: Slider, value: Any) -> int:
             "choose a value of the slider"
         )
     return list(control.values).index(value)
+
+
+def _room(texts: Iterable[str]) -> str:
+    """Return a width that holds each of several texts, the same for all rows of a lab."""
+    return f"{0.6 * max(len(to_plain(text)) for text in texts) + 1:.0f}em"
 
 
 def _description(label: str) -> str:
