@@ -8,10 +8,10 @@ from attnbook.picture import Picture, Rect, Text, to_svg
 
 CELL = 16
 VIEWS = (  # title, marked row and column of X, W_Q and Q (None: all of them), equation
-    ("entry: a token meets an extractor", (1, None), (None, 2), (1, 2), "$q_{ij} = x_i · w_j$"),
+    ("entry: a token meets an extractor", (1, None), (None, 2), (1, 2), "$q_{ic} = x_i · w_c$"),
     ("row: each token alone", (1, None), (None, None), (1, None), "$q_i = x_i W_Q$"),
     ("column: one extractor, all tokens", (None, None), (None, 2), (None, 2),
-     "$Q_{:j} = X w_j$"),
+     "$Q_{:c} = X w_c$"),
     ("layer: one feature, all over $Q$", (None, 2), (2, None), (None, None),
      "$Q$ = sum over $p$ of $X_{:p}$ (row $p$ of $W_Q$)"),
 )  # fmt: skip

@@ -54,14 +54,25 @@ def test_the_sets_of_projections_do_what_the_chapter_says_of_them():
 # ---- extractor columns
 
 
-@pytest.mark.parametrize(("which", "token", "j"), [("Q", 0, 1), ("K", 3, 3), ("V", 1, 6)])
-def test_extractor_columns(which, token, j):
+@pytest.mark.parametrize(("which", "token", "c"), [("Q", 0, 1), ("K", 3, 3), ("V", 1, 6)])
+def test_extractor_columns(which, token, c):
     W, x = MATRICES[which], SENTENCE.X[token]
-    arrays = labs.compute_column(which, SHORT[token], j)
+    arrays = labs.compute_column(which, SHORT[token], c)
     np.testing.assert_allclose(arrays.row, np.array(times(x, W), float))
-    products = [a * W[p][j - 1] for p, a in enumerate(x)]
+    products = [a * W[p][c - 1] for p, a in enumerate(x)]
     np.testing.assert_allclose(arrays.products, np.array(products, float))
-    assert arrays.products.sum() == pytest.approx(arrays.row[j - 1])
+    assert arrays.products.sum() == pytest.approx(arrays.row[c - 1])
+
+
+def test_the_caption_names_every_longest_bar():
+    for which, token, c in itertools.product(MATRICES, SHORT, range(1, 7)):
+        x, W = SENTENCE.X[SHORT.index(token)], MATRICES[which]
+        sizes = [abs(a * W[p][c - 1]) for p, a in enumerate(x)]
+        longest = [str(p + 1) for p, size in enumerate(sizes) if size == max(sizes)]
+        told = labs.caption_column(labs.compute_column(which, token, c))
+        assert told.endswith((f"feature {longest[0]}.", f"features {', '.join(longest)}."))
+        assert ("features" in told.split("=")[-1]) == (len(longest) > 1)
+    assert "features 1, 4." in labs.caption_column(labs.compute_column("Q", "I", 1))
 
 
 def test_bars_are_as_long_as_their_products():
@@ -74,8 +85,8 @@ def test_bars_are_as_long_as_their_products():
 
 def test_only_w_q_has_no_negative_product():
     low = {which: 0.0 for which in MATRICES}
-    for which, token, j in itertools.product(MATRICES, SHORT, range(1, 7)):
-        low[which] = min(low[which], labs.compute_column(which, token, j).products.min())
+    for which, token, c in itertools.product(MATRICES, SHORT, range(1, 7)):
+        low[which] = min(low[which], labs.compute_column(which, token, c).products.min())
     assert low["Q"] == 0
     assert low["K"] < 0
     assert low["V"] < 0

@@ -193,7 +193,7 @@ def three_faces(**state) -> Lab:
 
 # ---------------------------------------------- a column of W extracts one number
 
-WHICH, TOKEN, COLUMN = "projection", "token", "column $j$"
+WHICH, TOKEN, COLUMN = "projection", "token", "column $c$"
 FEATURE = "feature"
 TOKEN_ROW = "$x$ of {}"
 TERMS = "products, signed"
@@ -201,37 +201,39 @@ ITS = "{name} of {token}"
 NAMES = {"Q": "query", "K": "key", "V": "value"}
 COLUMN_ALT = (
     "A table. Left, the six features of the token {token}: {x}. Middle, the matrix W{which} with "
-    "column {j} marked: {w}. Right, bars for the products of the two, row by row: {products}. "
-    "Below, the {name} of {token}: {row}; its entry {j}, marked, is the sum {total}."
+    "column {c} marked: {w}. Right, bars for the products of the two, row by row: {products}. "
+    "Below, the {name} of {token}: {row}; its entry {c}, marked, is the sum {total}."
 )
 COLUMN_CAPTION = (
-    "Entry {j} of the {name} of {token} is the token's features times column {j}: {terms} = "
-    "{total}. The largest product comes from feature {top}."
+    "Entry {c} of the {name} of {token} is the token's features times column {c}: {terms} = "
+    "{total}. {longest}"
 )
+LONGEST = "The longest bar belongs to feature {}."
+EQUAL = "The longest bars, equally long, belong to the features {}."
 
 COLUMN_CONTROLS = (
     Slider("which", WHICH, ("Q", "K", "V"), start="Q", format="$W_{}$".format),
     Slider("token", TOKEN, SHORT, start="I"),
-    Slider("j", COLUMN, (1, 2, 3, 4, 5, 6), start=1),
+    Slider("c", COLUMN, (1, 2, 3, 4, 5, 6), start=1),
 )
 
 
 class ExtractorColumn(NamedTuple):
-    """One token's row through one projection, and what makes up its entry j (counted from 1)."""
+    """One token's row through one projection, and what makes up its entry c (counted from 1)."""
 
     which: str
     token: str
-    j: int
+    c: int
     x: np.ndarray  # (6,)
     W: np.ndarray  # (6, 6)
-    products: np.ndarray  # (6,) x_p W_pj
+    products: np.ndarray  # (6,) x_p W_pc
     row: np.ndarray  # (6,) x W
 
 
-def compute_column(which: str, token: str, j: int) -> ExtractorColumn:
-    """Compute the products x_p W_pj whose sum is entry j of x W."""
+def compute_column(which: str, token: str, c: int) -> ExtractorColumn:
+    """Compute the products x_p W_pc whose sum is entry c of x W."""
     x, W = X[SHORT.index(token)], PROJECTIONS[which]
-    return ExtractorColumn(which, token, j, x, W, x * W[:, j - 1], x @ W)
+    return ExtractorColumn(which, token, c, x, W, x * W[:, c - 1], x @ W)
 
 
 def draw_column(arrays: ExtractorColumn) -> Picture:
@@ -239,7 +241,7 @@ def draw_column(arrays: ExtractorColumn) -> Picture:
     colour = COLOURS[arrays.which]
     tint = style.shade((style.CARD, colour), 0.22)
     top, high, wide, left = 70, 40, 56, 178
-    grounds = [[tint if p == arrays.j - 1 else None for p in range(6)]] * 6
+    grounds = [[tint if p == arrays.c - 1 else None for p in range(6)]] * 6
     panel = Panel(580, top, 196, 6 * high, (-0.42, 0.76))
     items = [
         matrix(
@@ -267,10 +269,10 @@ def draw_column(arrays: ExtractorColumn) -> Picture:
         items.append(Text(place, y, text, style.CELL, anchor="end" if side < 0 else "start"))
     items.append(Text(42, top + 3 * high, FEATURE, fill=style.MUTED, anchor="middle", rotate=-90))
     below = top + 6 * high + 56
-    marked = [[tint if p == arrays.j - 1 else None for p in range(6)]]
-    total = f"${NAMES[arrays.which][0]}_{arrays.j}$ = {number(arrays.row[arrays.j - 1])}"
+    marked = [[tint if p == arrays.c - 1 else None for p in range(6)]]
+    total = f"${NAMES[arrays.which][0]}_{arrays.c}$ = {number(arrays.row[arrays.c - 1])}"
     name = ITS.format(name=NAMES[arrays.which], token=arrays.token)
-    x = left + (arrays.j - 0.5) * wide
+    x = left + (arrays.c - 0.5) * wide
     items += [
         arrow(x, top + 6 * high + 10, x, below - 8, colour),
         matrix(left, below, [arrays.row], cell=(wide, high), fill=colour, grounds=marked),
@@ -287,21 +289,28 @@ def caption_column(arrays: ExtractorColumn) -> str:
 
 
 def _column_told(arrays: ExtractorColumn) -> dict[str, str]:
-    w = arrays.W[:, arrays.j - 1]
+    w = arrays.W[:, arrays.c - 1]
     factors = [f"({number(a, 1)})({number(b)})" for a, b in zip(arrays.x, w, strict=True)]
     return {
         "which": arrays.which,
         "name": NAMES[arrays.which],
         "token": arrays.token,
-        "j": str(arrays.j),
+        "c": str(arrays.c),
         "x": ", ".join(number(a, 1) for a in arrays.x),
         "w": ", ".join(number(b) for b in w),
         "row": ", ".join(number(b) for b in arrays.row),
         "products": ", ".join(number(b) for b in arrays.products),
         "terms": " + ".join(factors),
-        "total": number(arrays.row[arrays.j - 1]),
-        "top": str(1 + int(np.argmax(abs(arrays.products)))),
+        "total": number(arrays.row[arrays.c - 1]),
+        "longest": _longest(arrays.products),
     }
+
+
+def _longest(products: np.ndarray) -> str:
+    """Name the features whose product is the largest in size; rounding does not break a tie."""
+    size = np.round(abs(products), 10)
+    features = [str(p + 1) for p in np.flatnonzero(size == size.max())]
+    return (LONGEST if len(features) == 1 else EQUAL).format(", ".join(features))
 
 
 def extractor_columns(**state) -> Lab:
@@ -309,8 +318,8 @@ def extractor_columns(**state) -> Lab:
 
     Examples
     --------
-    >>> extractor_columns(which="K", j=5)
-    extractor_columns(which='K', token='I', j=5)
+    >>> extractor_columns(which="K", c=5)
+    extractor_columns(which='K', token='I', c=5)
     """
     return Lab(
         "extractor_columns", COLUMN_CONTROLS, compute_column, draw_column, caption_column, state
