@@ -17,7 +17,9 @@ import attnbook
 PACKAGE = Path(attnbook.__file__).parent
 EXPORTED = {name for name in attnbook.__all__ if not inspect.ismodule(getattr(attnbook, name))}
 
-MATHEMATICS = {*("softmax", "masks", "attention", "tiled", "heads", "cache", "cost", "exact")}
+MATHEMATICS = {
+    *("softmax", "masks", "attention", "tiled", "heads", "cache", "cost", "directions", "exact")
+}
 DRAWING = {"style", "markup", "picture", "diagrams", "figures"}
 
 
@@ -41,6 +43,7 @@ LAYERS = {
     "heads": Layer({"_checks", "_product", "attention"}, NUMPY),
     "cache": Layer({"_checks"}, NUMPY),
     "cost": Layer({"_checks"}, NUMPY),
+    "directions": Layer(set(), NUMPY),
     "__init__": Layer(MATHEMATICS - {"exact"}, NUMPY),
     # the independent oracle and its data
     "exact": Layer(set(), {"sympy"}),
