@@ -119,6 +119,14 @@ def test_top_level_holds_what_the_design_names(tracked):
     assert {path for path in tracked if path.startswith(".ci/")} == {".ci/run"}
 
 
+def test_ci_and_the_tests_look_for_the_same_browsers():
+    script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    driver = (ROOT / "tests" / "browser" / "driver.py").read_text(encoding="utf-8")
+    (shell,) = re.findall(r"^BROWSERS=\((.*)\)$", script, re.M)
+    (python,) = re.findall(r"^BROWSERS = \((.*)\)$", driver, re.M)
+    assert shell.split() == re.findall(r'"(.+?)"', python)
+
+
 def test_every_package_is_listed_and_every_listed_package_is_there():
     found = {
         ".".join(file.parent.relative_to(ROOT).parts)
