@@ -116,8 +116,8 @@ def most_points(n: int, c: float) -> float:
 def expansion(f: Sequence[Fraction], n: int) -> tuple[Fraction, ...]:
     """Return the coefficients of a polynomial in the Gegenbauer polynomials of n dimensions.
 
-    ``f(t) = sum_k f_k P_k(t)`` with ``P_k(1) = 1``, ``P_0 = 1``, ``P_1 = t`` and
-    ``(k + n - 2) P_{k+1} = (2 k + n - 2) t P_k - k P_{k-1}``.
+    ``f(t) = sum_k f_k g_k(t)`` with ``g_k(1) = 1``, ``g_0 = 1``, ``g_1 = t`` and
+    ``(k + n - 2) g_{k+1} = (2 k + n - 2) t g_k - k g_{k-1}``; chapter 02, Statement 2.9.
 
     Parameters
     ----------
@@ -131,21 +131,28 @@ def expansion(f: Sequence[Fraction], n: int) -> tuple[Fraction, ...]:
     tuple of Fraction
         ``f_0, f_1, ...``, exact.
 
+    Raises
+    ------
+    ValueError
+        If n is below 3 or there is no coefficient.
+
     Examples
     --------
-    >>> expansion((0, 0, Fraction(1)), 3)  # t^2 = 1/3 + 2/3 P_2
+    >>> expansion((0, 0, Fraction(1)), 3)  # t^2 = 1/3 + 2/3 g_2
     (Fraction(1, 3), Fraction(0, 1), Fraction(2, 3))
     """
-    P = [[Fraction(1)], [Fraction(0), Fraction(1)]]
+    if n < 3 or len(f) == 0:
+        raise ValueError(f"expected n >= 3 and at least one coefficient, got n = {n}, {len(f)}")
+    g = [[Fraction(1)], [Fraction(0), Fraction(1)]]
     for k in range(1, len(f) - 1):
-        higher = [Fraction(0), *((2 * k + n - 2) * x for x in P[k])]
-        for i, x in enumerate(P[k - 1]):
+        higher = [Fraction(0), *((2 * k + n - 2) * x for x in g[k])]
+        for i, x in enumerate(g[k - 1]):
             higher[i] -= k * x
-        P.append([x / (k + n - 2) for x in higher])
+        g.append([x / (k + n - 2) for x in higher])
     rest, found = [Fraction(x) for x in f], []
     for k in reversed(range(len(f))):
-        found.append(rest[k] / P[k][k])
-        for i, x in enumerate(P[k]):
+        found.append(rest[k] / g[k][k])
+        for i, x in enumerate(g[k]):
             rest[i] -= found[-1] * x
     return tuple(reversed(found))
 
@@ -181,7 +188,7 @@ def certified(f: Sequence[Fraction], n: int) -> Fraction:
     Fraction(128, 3)
     """
     first, *others = expansion(f, n)
-    if first <= 0 or min(others) < 0:
+    if first <= 0 or min(others, default=0) < 0:
         raise ValueError(
             "expected f_0 > 0 and no negative coefficient, got "
             + ", ".join(f"{float(x):.3g}" for x in (first, *others))
@@ -340,11 +347,18 @@ def field_product(x: int, y: int, m: int) -> int:
     -------
     int
 
+    Raises
+    ------
+    ValueError
+        If there is no polynomial for this m.
+
     Examples
     --------
     >>> field_product(0b100, 0b010, 3)  # z^2 times z is z^3 = z + 1
     3
     """
+    if m not in IRREDUCIBLE:
+        raise ValueError(f"expected m in {sorted(IRREDUCIBLE)}, got {m}")
     product = 0
     for bit in range(m):
         if y >> bit & 1:

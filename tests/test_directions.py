@@ -91,6 +91,16 @@ def test_what_proves_nothing_is_refused(f):
         directions.certified(f, 6)
 
 
+def test_a_constant_certifies_that_one_vector_is_alone():
+    assert directions.certified((Fraction(2),), 5) == 1
+
+
+@pytest.mark.parametrize(("f", "n"), [((0, 1), 2), ((), 3)])
+def test_expansion_refuses(f, n):
+    with pytest.raises(ValueError, match="expected n >= 3 and at least one coefficient"):
+        directions.expansion(f, n)
+
+
 # ---- chance ------------------------------------------------------------------------------------
 
 
@@ -144,6 +154,13 @@ def test_300_lines():
     np.testing.assert_allclose(np.diag(G), 12)
     assert set(np.abs(off)) == {0, 1}
     assert COS_85 > 1 / 12
+
+
+def test_a_field_that_is_not_here_is_refused():
+    with pytest.raises(ValueError, match="expected m in \\[3, 5, 7, 9\\], got 4"):
+        directions.field_product(1, 1, 4)
+    with pytest.raises(ValueError, match="expected m in"):
+        directions.sign_lines(4, [0], [1])
 
 
 @pytest.mark.parametrize("m", sorted(directions.IRREDUCIBLE))

@@ -9,7 +9,7 @@ import pytest
 from attnbook import directions
 from attnbook.labs import embeddings_as_directions as labs
 from attnbook.labs.embeddings_as_directions import compute_basis, compute_crowd, compute_probe
-from attnbook.picture import Rect, Text
+from attnbook.picture import Line, Rect, Text
 
 ROWS = [(2.0, 1.0), (2.0, 0.5), (1.2, 1.4)]
 
@@ -119,6 +119,21 @@ def test_what_the_chapter_says_about_the_crowd():
     assert compute_crowd(512, 5, labs.RANDOM).smallest < 85
     for n, angle in ((512, 86.4), (128, 82.8), (32, 75.5)):
         assert compute_crowd(n, 500, labs.EXPLICIT).smallest == pytest.approx(angle, abs=0.05)
+
+
+def test_the_alternative_text_tells_the_flags():
+    said = labs.draw_crowd(compute_crowd(100, 50, labs.RANDOM)).alt
+    assert "upright lines mark the smallest angle, 85 degrees." in said
+    assert "38.0 percent are not above 85" in said
+    said = labs.draw_crowd(compute_crowd(100, 300, labs.EXPLICIT)).alt
+    assert "85 degrees and the forced angle, 85.3 degrees." in said
+
+
+def test_a_line_beyond_85_degrees_is_joined_to_its_text():
+    for N, kind, joined in ((500, labs.EXPLICIT, 1), (500, labs.RANDOM, 0)):
+        picture = labs.draw_crowd(compute_crowd(512, N, kind))
+        level = [x for x in drawn(picture, Line) if x.y1 == x.y2 == 128]
+        assert len(level) == joined
 
 
 def test_the_bars_have_the_heights_of_the_shares():

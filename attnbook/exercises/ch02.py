@@ -4,6 +4,7 @@ Right answers are computed from the formulas in exact numbers. Each wrong answer
 misconception leads to on the numbers of the exercise.
 """
 
+import math
 from fractions import Fraction
 
 import numpy as np
@@ -188,6 +189,8 @@ icosahedron = {
             Wrong("one length", sympy.radsimp(golden / sqrt(1 + golden**2)), "only one of the two "
                   "lengths was divided out."),
             Wrong("square", Rational(1, 5), "that is the square of the cosine."),
+            Wrong("angle", math.degrees(math.acos(math.sqrt(1 / 5))), "that is the angle in "
+                  "degrees, not its cosine."),
             Wrong("with itself", 1, "that is a vector with itself."),
             Wrong("orthogonal", 0, "no two of these are orthogonal."),
         ],
@@ -222,6 +225,10 @@ def _cosines(X):
     return X @ X.T
 
 
+def _columns(X):
+    return X / np.linalg.norm(X, axis=0)
+
+
 def _off(G):
     return G[~np.eye(len(G), dtype=bool)]
 
@@ -248,6 +255,10 @@ largest_cosine = Program(
               "only one of the two lengths was divided out."),
         Wrong("columns", lambda X: np.abs(_off(_cosines(X.T))).max(), "columns were compared. The "
               "vectors are the rows."),
+        Wrong("lengths of columns", lambda X: np.abs(_off(_columns(X) @ _columns(X).T)).max(),
+              "the columns were divided by their lengths. The vectors are the rows: axis=1."),
+        Wrong("length of the whole", lambda X: np.abs(_off(X @ X.T)).max() / (X**2).sum(),
+              "the whole matrix was divided by one number. Each row has its own length: axis=1."),
         Wrong("average", lambda X: np.abs(_off(_cosines(X))).mean(), "that is the mean of all "
               "pairs, not the largest."),
         Wrong("squared", lambda X: (_off(_cosines(X)) ** 2).max(), "that is the square of the "
@@ -304,6 +315,8 @@ three = {
             Wrong("swapped", (4, -5, 3), "the first and the last amount were exchanged."),
             Wrong("not scaled", (Rational(3, 5), -5, Rational(4, 5)), "these cancel one $d_2$, and "
                   "there are five."),
+            Wrong("one d_2", (Rational(3, 5), -1, Rational(4, 5)), "these cancel, but the amount "
+                  "in the middle is given: it is −5."),
             Wrong("equal", (5, -5, 5), "$5 d_2$ is not $5 d_1 + 5 d_3$."),
         ],
     ),

@@ -39,7 +39,7 @@ ALT_BASIS = (
 )
 CAPTION_BASIS = (
     "In the new axes the rows are {new}, in the old ones {old}. The cosines are {cos} for the "
-    "pairs 1-2, 1-3, 2-3, and the distances {far}: both are the same in either axes. {near}"
+    "pairs 1-2, 1-3, 2-3, and the distances {far}: both are the same on either pair of axes. {near}"
 )
 SAME = "Row $x_{near}$ is nearest to $x_1$ both by angle and by distance."
 OTHER = "By angle $x_{angle}$ is nearest to $x_1$, by distance $x_{far}$ is."
@@ -52,13 +52,14 @@ ANGLES = "Angles between all pairs of lines"
 SHARE = "share of pairs"
 DEGREES = "angle in degrees"
 CHANCE = "expected for random directions"
+ALT_FORCED = " and the forced angle, {angle} degrees"
 SMALLEST = "smallest: {angle}°"
 FORCED = "forced: {angle}°"
 WANTED = "85°"
 ALT_CROWD = (
     "Histogram of the angles of all pairs of {N} {kind} lines in {n} dimensions: the smallest is "
-    "{smallest} degrees, {below} percent are below 85. A dashed curve shows what is expected for "
-    "random directions. {bound}"
+    "{smallest} degrees, {below} percent are not above 85. A dashed curve shows what is expected "
+    "for random directions; upright lines mark the smallest angle, 85 degrees{flag}. {bound}"
 )
 CAPTION_CROWD = (
     "{N} {kind} lines in {n} dimensions{all}: {pairs} pairs, smallest angle {smallest}°, "
@@ -73,8 +74,7 @@ EXCLUDED = BOUND + ", so they cannot all be above 85°."
 FEATURES = "features $m$"
 ACTIVE = "active at once $k$"
 READINGS = ("Readings of features that are on", "Readings of features that are off")
-READING = "reading $x · d_i$"
-SHARE_ON, SHARE_OFF = "share", "share"
+READING = "reading $x · d_i$ (the end bars hold all beyond them)"
 THRESHOLD = "threshold ½"
 NORMAL = "normal curve with the predicted spread"
 WRONG = "wrong: {share} %"
@@ -82,12 +82,13 @@ SPREAD = "sd {measured}, predicted {predicted}"
 ALT_PROBE = (
     "Two histograms of readings, {m} features in {n} dimensions, {k} on at once. Features that are "
     "on read 1 with a standard deviation of {sd_on}, {miss} percent below one half. Features that "
-    "are off read 0 with a standard deviation of {sd_off}, {alarm} percent above one half."
+    "are off read 0 with a standard deviation of {sd_off}, {alarm} percent above one half. Dotted: "
+    "normal curves with the predicted spread; dashed: the threshold one half."
 )
 CAPTION_PROBE = (
     "Interference of $k$ = {k} features in $n$ = {n} dimensions: standard deviation {sd_off} in "
     "the features that are off, predicted $√(k/n)$ = {predicted}. One half as threshold misses "
-    "{miss} % of the {k} features that are on and raises {alarms} false alarms per vector among "
+    "{miss} % of the {k} features that are on and raises {alarms} false alarms per row among "
     "the {off} that are off."
 )
 
@@ -322,7 +323,9 @@ def draw_crowd(arrays: Crowd) -> Picture:
         text = FORCED.format(angle=number(arrays.forced, 1))
         items.append(_flag(panel, arrays.forced, 98, text, style.GRADIENT, style.DASHES[3]))
     items.append(legend(30, 46, [Entry(CHANCE, style.INK, style.DASHES[1])]))
-    return Picture(800, 450, items, ALT_CROWD.format(bound=_bound(arrays), **_crowd(arrays)))
+    flag = ALT_FORCED.format(angle=number(arrays.forced, 1)) if arrays.forced < 90 else ""
+    alt = ALT_CROWD.format(flag=flag, bound=_bound(arrays), **_crowd(arrays))
+    return Picture(800, 450, items, alt)
 
 
 def _smallest(arrays: Crowd) -> str:
@@ -333,10 +336,13 @@ def _flag(panel: Panel, x: float, y: float, text: str, fill: str, dash: tuple) -
     """Return an upright line that rises above the panel, and its text beside its top."""
     place = panel.x(x)
     beside = min(place, panel.x(85)) - 8
-    return (
+    flag = (
         Line(place, y - 8, place, panel.bottom, fill, 2.5, dash),
         Text(beside, y, text, fill=fill, bold=True, anchor="end"),
     )
+    if place > panel.x(85):  # the flag of 85 stands between the text and its line: join them
+        flag += (Line(beside + 3, y, place, y, fill, 1.5),)
+    return flag
 
 
 def caption_crowd(arrays: Crowd) -> str:
@@ -383,7 +389,7 @@ def crowd_of_directions(**state) -> Lab:
 # ---------------------------------------------------------------- a probe for features
 
 WIDTHS, COUNTS = (64, 128, 256, 512), (256, 512, 1024, 2048)
-VECTORS = 16  # how many vectors, each with its own active features
+VECTORS = 16  # how many rows, each with its own active features
 BINS = -4.1 + 0.2 * np.arange(47)  # 0 and 1 are the middles of bins, 1/2 is an edge
 PROBE_CONTROLS = (
     Slider("n", DIMENSIONS, WIDTHS, start=512),
@@ -495,14 +501,14 @@ def draw_probe(arrays: Probe) -> Picture:
     items.append(
         legend(
             40,
-            440,
+            456,
             [
                 Entry(THRESHOLD, style.GRADIENT, style.DASHES[1]),
                 Entry(NORMAL, style.INK, style.DASHES[2]),
             ],
         )
     )
-    return Picture(800, 500, items, ALT_PROBE.format(**_probe(arrays)))
+    return Picture(800, 516, items, ALT_PROBE.format(**_probe(arrays)))
 
 
 def caption_probe(arrays: Probe) -> str:
