@@ -21,9 +21,7 @@ def picture() -> Picture:
         zip(STEPS, columns, (style.SCORE, style.SCORE, style.WEIGHT), strict=True)
     ):
         left = 24 + 190 * column
-        panel = Panel(
-            left, 60, 140, 150, y_limits=(2 * min(values.min(), 0), 1.25 * values.max())
-        )
+        panel = Panel(left, 60, 140, 150, y_limits=(2 * min(values.min(), 0), 1.25 * values.max()))
         items += [
             Text(left + 70, 28, name, style.TITLE, anchor="middle", bold=True),
             axes(panel, x_ticks=(), y_ticks=()),
