@@ -1,5 +1,7 @@
 """The labs follow a slider several times faster than ``interact``; see `benchmark`."""
 
+import os
+
 import benchmark
 import pictures
 import pytest
@@ -9,6 +11,10 @@ from attnbook import picture
 
 
 @pytest.mark.browser
+@pytest.mark.skipif(
+    os.environ.get("CI", "").lower() not in ("true", "1"),
+    reason="a minute and a half of measuring, done in CI; here: python tests/browser/benchmark.py",
+)
 def test_labs_are_fast_and_end_on_the_last_value(browser, tmp_path, capsys):
     with benchmark.opened(browser, tmp_path) as book:
         results = benchmark.measure(book)
