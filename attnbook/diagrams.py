@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from attnbook import style
-from attnbook.picture import Circle, Line, Polygon, Polyline, Primitive, Rect, Text
+from attnbook.picture import Circle, Line, Polygon, Polyline, Primitive, Rect, Segments, Text
 
 Group = tuple[Primitive, ...]
 ROOM = 1e-9  # relative, by which a value may leave its limits through rounding
@@ -473,12 +473,13 @@ def heat_map(
     """
     width, height = cell
     T, S = len(values), len(values[0])
-    items = []
+    items, hatching = [], []
     for i in range(T):
         for j in range(S):
             x, y = left + j * width, top + i * height
             if allowed is not None and not allowed[i][j]:
-                items += _forbidden(x, y, width, height)
+                items.append(Rect(x, y, width, height, style.FORBIDDEN, style.CARD, 2))
+                hatching += _hatching(x, y, width, height)
                 continue
             ground = style.shade(scale, _fraction(values[i][j], limits, f"cell ({i}, {j})"))
             items.append(Rect(x, y, width, height, ground, style.CARD, 2))
@@ -487,6 +488,8 @@ def heat_map(
                 items.append(
                     Text(x + width / 2, y + height / 2, text, style.CELL, ink, anchor="middle")
                 )
+    if hatching:
+        items.append(Segments(tuple(hatching), style.HATCH, 1.5))
     # The outline keeps cells apart from the card that are as light as it.
     items.append(Rect(left, top, S * width, T * height, None, style.MUTED, 1))
     for i, label in _labelled(row_labels, T, "row_labels"):
@@ -636,13 +639,14 @@ def _bar(panel: Panel, left: float, right: float, value: float, fill: str) -> Re
     return Rect(left, top, right - left, bottom - top, fill)
 
 
-def _forbidden(x: float, y: float, width: float, height: float) -> list[Primitive]:
-    items = [Rect(x, y, width, height, style.FORBIDDEN, style.CARD, 2)]
+def _hatching(x: float, y: float, width: float, height: float):
+    """Yield the strokes of one cell, as lines of `Segments`."""
     for d in range(10, int(width + height), 10):  # along x + y = d inside the cell
-        ends = (min(d, width), max(0, d - width)), (max(0, d - height), min(d, height))
-        (x1, y1), (x2, y2) = ends
-        items.append(Line(x + x1, y + y1, x + x2, y + y2, style.HATCH, 1.5))
-    return items
+        (x1, y1), (x2, y2) = (
+            (min(d, width), max(0, d - width)),
+            (max(0, d - height), min(d, height)),
+        )
+        yield x + x1, y + y1, x + x2, y + y2
 
 
 def _labelled(labels: Sequence[str], n: int, name: str):

@@ -61,6 +61,15 @@ class Polyline(NamedTuple):
     opacity: float = 1
 
 
+class Segments(NamedTuple):
+    """Straight lines of one look, each ``(x1, y1, x2, y2)``: the hatching of a whole matrix."""
+
+    lines: tuple[tuple[float, float, float, float], ...]
+    stroke: str | None = style.INK
+    stroke_width: float = 1.5
+    opacity: float = 1
+
+
 class Polygon(NamedTuple):
     """A closed shape with its corners at ``points``, pairs of x and y."""
 
@@ -100,7 +109,7 @@ class Text(NamedTuple):
     rotate: float = 0
 
 
-Primitive = Rect | Line | Polyline | Polygon | Circle | Text
+Primitive = Rect | Line | Polyline | Segments | Polygon | Circle | Text
 
 
 @dataclass(frozen=True)
@@ -214,6 +223,10 @@ def _svg(item: Primitive) -> str:
         case Polyline() | Polygon():
             points = " ".join(f"{_n(x)},{_n(y)}" for x, y in item.points)
             return f'<{type(item).__name__.lower()} points="{points}"{_paint(item)}/>'
+        case Segments():
+            ends = [tuple(map(_n, line)) for line in item.lines]
+            d = "".join(f"M{x1} {y1}L{x2} {y2}" for x1, y1, x2, y2 in ends)
+            return f'<path d="{d}"{_paint(item)}/>'
         case Circle():
             place = {"cx": item.x, "cy": item.y, "r": item.radius}
             return f"<circle{_attributes(place)}{_paint(item)}/>"
@@ -337,6 +350,10 @@ def _path(item: Primitive):
             points = [(_round(x), _round(y)) for x, y in item.points]
             closed = isinstance(item, Polygon)
             return Path(points + points[:1] if closed else points, closed=closed)
+        case Segments():
+            lines = [tuple(map(_round, line)) for line in item.lines]
+            points = [point for line in lines for point in (line[:2], line[2:])]
+            return Path(points, [Path.MOVETO, Path.LINETO] * len(lines))
         case Circle():
             return Path.circle((_round(item.x), _round(item.y)), _round(item.radius))
         case Text():
@@ -511,8 +528,10 @@ def _validate(item: Primitive) -> None:
                     f"expected the anchor start, middle or end, got {value!r} in {item}"
                 )
         elif name != "bold":
-            numbers = [value] if name not in ("points", "dash") else value
-            flat = [n for pair in numbers for n in (pair if name == "points" else (pair,))]
+            numbers = [value] if name not in ("points", "lines", "dash") else value
+            flat = [n for one in numbers for n in (one if name in ("points", "lines") else (one,))]
+            if name == "lines" and (not value or any(len(line) != 4 for line in value)):
+                raise ValueError(f"expected lines (x1, y1, x2, y2), at least one, got {value!r}")
             if not all(math.isfinite(n) for n in flat):
                 raise ValueError(f"expected finite numbers in {name}, got {value!r} in {item}")
             if name in ("width", "height", "radius", "size", "stroke_width") and value < 0:

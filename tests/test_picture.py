@@ -24,6 +24,7 @@ from attnbook.picture import (
     Polygon,
     Polyline,
     Rect,
+    Segments,
     Text,
     bundle,
     check,
@@ -204,6 +205,9 @@ def test_outside_formulas_everything_stands_for_itself():
         (Rect(0, math.nan, 1, 1), ValueError, "finite numbers in y"),
         (Rect(0, 0, -1, 1), ValueError, "width not below 0"),
         (Line(0, 0, math.inf, 1), ValueError, "finite numbers in x2"),
+        (Segments(((0, 0, 1, math.nan),)), ValueError, "finite numbers in lines"),
+        (Segments(((0, 0, 1),)), ValueError, "lines (x1, y1, x2, y2), at least one"),
+        (Segments(()), ValueError, "at least one"),
         (Polyline(((0, 0), (1, math.nan))), ValueError, "finite numbers in points"),
         (Circle(0, 0, 1, "red"), ValueError, "colour #rrggbb in fill, got 'red'"),
         (Text(0, 0, "a", fill="#FFF"), ValueError, "colour #rrggbb in fill"),
@@ -349,6 +353,7 @@ def test_png_is_stable_and_changes_no_setting():
         (Rect(20, 30, 40, 10, "#000000"), (20, 30, 60, 40)),
         (Rect(20, 30, 40, 10, "#000000", radius=4), (20, 30, 60, 40)),
         (Line(20, 30, 60, 30, "#000000", 2), (20, 29, 60, 31)),
+        (Segments(((20, 30, 30, 30), (40, 30, 60, 30)), "#000000", 2), (20, 29, 60, 31)),
         (Polyline(((20, 30), (60, 30), (60, 50)), "#000000", 2), (20, 29, 61, 50)),
         (Polygon(((20, 30), (60, 30), (60, 50)), "#000000"), (20, 30, 60, 50)),
         (Circle(40, 40, 15, "#000000"), (25, 25, 55, 55)),
@@ -619,10 +624,13 @@ def test_heat_map_prints_numbers_up_to_eight():
 def test_heat_map_hatches_what_is_forbidden():
     allowed = [[True, False], [True, True]]
     items = diagrams.heat_map(0, 0, [[0.5, 9.0], [0.5, 0.5]], cell=(60, 40), allowed=allowed)
-    lines = [item for item in items if isinstance(item, Line)]
+    (hatching,) = [item for item in items if isinstance(item, Segments)]  # one for all cells
     assert sum(isinstance(item, Text) for item in items) == 3
-    assert len(lines) > 5
-    assert all(60 <= x <= 120 and 0 <= y <= 40 for line in lines for x, y in (line[:2], line[2:4]))
+    assert len(hatching.lines) > 5
+    for line in hatching.lines:
+        assert all(60 <= x <= 120 and 0 <= y <= 40 for x, y in (line[:2], line[2:]))
+        assert line[0] + line[1] == line[2] + line[3]  # parallel
+    assert not [i for i in diagrams.heat_map(0, 0, [[0.5]]) if isinstance(i, Segments)]
 
 
 def test_heat_map_refuses_values_beyond_its_scale():
