@@ -107,7 +107,8 @@ def test_texts_can_be_read_on_the_card(name):
 
 
 def test_marks_stand_out():
-    assert style.contrast(style.HATCH, style.CARD) >= 3
+    assert style.contrast(style.HATCH, style.CARD) >= 4.5
+    assert style.contrast(style.HATCH, style.FORBIDDEN) >= 4.5
     for scale in (style.SEQUENTIAL, style.DIVERGING):
         assert style.contrast(scale[-1], style.CARD) >= 3
 
