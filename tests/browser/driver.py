@@ -221,6 +221,33 @@ class Chapter:
         for label in others:
             self.page.locator(".lm-Menu-itemLabel").get_by_text(label, exact=True).click()
 
+    def choose_theme(self, name: str) -> None:
+        """Choose a theme of JupyterLab by its name in the menu."""
+        self.page.locator(".lm-MenuBar-itemLabel").get_by_text("Settings", exact=True).click()
+        self.page.locator(".lm-Menu-itemLabel").get_by_text("Theme", exact=True).hover()
+        self.page.locator(".lm-Menu-itemLabel").get_by_text(name, exact=True).click()
+        light = str(name.endswith("Light")).lower()
+        self.page.locator(f"body[data-jp-theme-light='{light}']").wait_for(state="attached")
+
+    def side_bar(self, shown: bool) -> None:
+        """Show the file browser beside the notebook, or put it away, as Ctrl + B does."""
+        bar = self.page.locator("#jp-left-stack")
+        if bar.is_visible() != shown:
+            self.page.keyboard.press("Control+b")
+            bar.wait_for(state="visible" if shown else "hidden")
+
+    def restart(self) -> None:
+        """Restart the kernel and wait until it is there again."""
+        (kernel,) = [one["kernel"] for one in json.loads(self._server.ask("api/sessions"))]
+        self.menu("Kernel", "Restart Kernel…")
+        self.page.locator(".jp-Dialog .jp-mod-accept").click()
+
+        def anew() -> bool:
+            now = json.loads(self._server.ask(f"api/kernels/{kernel['id']}"))
+            return now["last_activity"] != kernel["last_activity"] and self._idle()
+
+        until(anew, PAGE_LIMIT, lambda: f"the kernel of {self.path.name} did not come back")
+
     def run_all(self) -> None:
         """Run all cells and wait until the last is done, or one has failed."""
         self.menu("Edit", "Clear Outputs of All Cells")  # so that what ran can be told
@@ -281,6 +308,19 @@ class Chapter:
         until(there, LIMIT, lambda: f"cell {number} of {self.path.name} is not in the page")
         cell.scroll_into_view_if_needed()
         return cell
+
+
+@contextmanager
+def blank_page(executable: str) -> Iterator[Page]:
+    """Open a page without JupyterLab and without a network."""
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=executable, args=ARGUMENTS)
+        try:
+            page = browser.new_page(viewport=VIEWPORT)
+            page.context.set_offline(True)
+            yield page
+        finally:
+            browser.close()
 
 
 @contextmanager
