@@ -146,15 +146,15 @@ def notebooks(folder: Path) -> list[Path]:
 class Probe:
     """A slider and the pictures that follow it, in one cell of an open notebook."""
 
-    def __init__(self, chapter: Chapter, way: str):
-        self.page, self.name = chapter.page, f"{chapter.path.stem}, {way}"
-        self._cell = chapter.cell(WAYS.index(way))
+    def __init__(self, chapter: Chapter, number: int, name: str, slider: int = 0):
+        self.page, self.name = chapter.page, f"{chapter.path.stem}, {name}"
+        self._cell, self._slider = chapter.cell(number), slider
         self._cell.locator(PICTURE).wait_for()
 
     def watch(self) -> None:
         """Look at this cell from now on."""
         self._cell.evaluate(CLEAR)
-        self._cell.locator(HANDLE).focus()
+        self._cell.locator(HANDLE).nth(self._slider).focus()
         self._shown(1)  # the picture that is there already
 
     def press(self, key: str) -> None:
@@ -226,7 +226,7 @@ def measure(book: Book) -> Results:
             chapter.run_all()
             assert errors(chapter.saved()) == []
             chapter.page.evaluate(WATCH, [PICTURE])
-            probes = {way: Probe(chapter, way) for way in WAYS}
+            probes = {way: Probe(chapter, number, way) for number, way in enumerate(WAYS)}
             for _ in range(TRIES):
                 results |= measure_once(name, probes)
                 if disorder(results) or ratio(results, name) >= FASTER[name]:

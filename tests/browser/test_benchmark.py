@@ -5,16 +5,24 @@ import os
 import benchmark
 import pictures
 import pytest
+import speed
 from benchmark import Burst, Result
+from driver import opened_book
+from shown import names
 
 from attnbook import picture
 
 
-@pytest.mark.browser
-@pytest.mark.skipif(
-    os.environ.get("CI", "").lower() not in ("true", "1"),
-    reason="a minute and a half of measuring, done in CI; here: python tests/browser/benchmark.py",
-)
+def alone(test):
+    """Mark a test that measures times: done where nothing else runs, which .ci/run sees to."""
+    in_ci = os.environ.get("CI", "").lower() in ("true", "1")
+    reason = "minutes of measuring, done by .ci/run with nothing beside it; here: "
+    reason += "python tests/browser/benchmark.py and python tests/browser/speed.py"
+    skip = pytest.mark.skipif(not in_ci or "PYTEST_XDIST_WORKER" in os.environ, reason=reason)
+    return pytest.mark.browser(skip(test))
+
+
+@alone
 def test_labs_are_fast_and_end_on_the_last_value(browser, tmp_path, capsys):
     with benchmark.opened(browser, tmp_path) as book:
         results = benchmark.measure(book)
@@ -22,6 +30,16 @@ def test_labs_are_fast_and_end_on_the_last_value(browser, tmp_path, capsys):
         print("", *benchmark.report(results), sep="\n")
     assert results.keys() == {(n, w) for n in pictures.PICTURES for w in benchmark.WAYS}
     assert benchmark.broken(results) == []
+
+
+@alone
+def test_every_lab_keeps_up_and_ends_on_the_last_value(browser, tmp_path, capsys):
+    with opened_book(browser, tmp_path) as book:
+        speeds = speed.measure(book)
+    with capsys.disabled():
+        print("", *speed.report(speeds), sep="\n")
+    assert list(dict.fromkeys(one.name for one in speeds)) == names()
+    assert speed.broken(speeds) == []
 
 
 @pytest.mark.parametrize("name", pictures.PICTURES)
@@ -63,3 +81,14 @@ def test_the_report_tells_median_and_percentile():
     line = list(benchmark.report(results()))[1]
     assert line.split()[:4] == ["numbers", "lab", "40", "49"]
     assert "3 pictures" in line
+
+
+def test_speeds_are_judged():
+    fast = speed.Speed("quick", (30.0, 34.0), 60.0, 20, ())
+    assert speed.broken([fast]) == []
+    assert speed.broken([fast, fast._replace(settle=451.0)]) == [
+        "slowest to settle: 451 ms, more than 3 times the goal of 150"
+    ]
+    assert len(speed.broken([fast, fast._replace(milliseconds=(181.0,) * 9)])) == 2
+    assert speed.broken([fast._replace(faults=("blank",))]) == ["quick: blank"]
+    assert list(speed.report([fast]))[-1].endswith("within the goal of 150 ms")
