@@ -12,9 +12,10 @@ import book
 import numpy as np
 import pytest
 
-from attnbook import labs, picture
+from attnbook import labs, picture, style
 from attnbook.labs.engine import Lab
 from attnbook.markup import to_plain
+from attnbook.picture import Circle, Line
 
 
 def makers() -> list[Callable[..., Lab]]:
@@ -81,6 +82,41 @@ def test_every_state_is_drawn_without_a_fault_and_told_in_words(make):
     for name, control in lab.controls.items():
         assert {state[name] for state, _ in pictures} >= {control.values[0], control.values[-1]}
     assert len(pictures) >= 1 + 2 * len(lab.controls) + 2 ** len(lab.controls)
+
+
+DECORATION = {style.GRID, style.CARD_EDGE}  # lines to hold a ruler against, without a meaning
+GROUNDS = {style.CARD, style.WHITE}  # to set a mark apart from what it crosses
+
+
+def faint(drawn: picture.Picture) -> list[str]:
+    """Lines, dots and outlines of a picture that do not stand out 4.5:1 from the card.
+
+    Areas (cells of a heat map, shaded regions) may be light: a number or an outline tells them.
+    """
+    found = []
+    rings = {item[:3] for item in drawn.items if isinstance(item, Circle) and item.stroke}
+    for item in drawn.items:
+        outlined = getattr(item, "stroke", None)
+        colours = {outlined}
+        if isinstance(item, Circle) and item[:3] not in rings:
+            colours = {item.fill}
+        for colour in colours - DECORATION - GROUNDS - {None}:
+            seen = style.shade((style.CARD, colour), getattr(item, "opacity", 1))
+            if style.contrast(seen, style.CARD) < 4.5:
+                found.append(f"{colour} of {item}")
+    return found
+
+
+@each_lab
+def test_marks_stand_out_from_the_card(make):
+    for state, drawn in make().sweep():
+        assert faint(drawn) == [], state
+
+
+def test_a_faint_mark_is_seen():
+    marks = [Line(1, 1, 9, 9, "#858c96"), Circle(4, 4, 3, "#cda5dd"), Line(1, 1, 9, 9, style.GRID)]
+    strong = [Line(1, 1, 9, 9), Circle(5, 5, 3, style.WHITE, style.INK)]
+    assert len(faint(picture.Picture(10, 10, [*marks, *strong], alt="x"))) == 2
 
 
 @each_lab

@@ -750,7 +750,7 @@ def transformed(panel: Panel, A: Sequence[Sequence[float]], stroke_width: float 
     tint = style.shade((style.CARD, style.SCORE), 0.35)
     return [
         grid(panel, A, style.HATCH),
-        (Polygon(tuple(square), tint, style.SCORE, 2, 0.8),),
+        (Polygon(tuple(square), tint, opacity=0.8), Polygon(tuple(square), None, style.SCORE, 2)),
         (Polygon(tuple(letter), style.SCORE),),
         _vector(panel, (0, 0), A[:, 0], FIRST, stroke_width),
         _vector(panel, (0, 0), A[:, 1], SECOND, 0.8 * stroke_width, style.DASHES[1]),

@@ -400,10 +400,10 @@ def draw_dropout(arrays: Dropout) -> Picture:
         _hull(plane),
     ]
     points, counts = np.unique(arrays.O.round(9), axis=0, return_counts=True)
-    items += [
-        Circle(*_place(plane, o), 5 + 16 * np.sqrt(count / n), style.OUTPUT, opacity=0.3)
-        for o, count in zip(points, counts, strict=True)
-    ]
+    for o, count in zip(points, counts, strict=True):
+        disc = *_place(plane, o), 5 + 16 * np.sqrt(count / n)
+        items.append(Circle(*disc, style.OUTPUT, opacity=0.3))
+        items.append(Circle(*disc, None, style.OUTPUT, 1.5))
     items += [
         mark(*_place(plane, arrays.a @ V), "square", style.VALUE, 8),
         mark(*_place(plane, arrays.O.mean(axis=0)), "diamond", style.WEIGHT, 7),
