@@ -44,6 +44,7 @@ __all__ = [
     "multi_head_attention",
     "multi_head_attention_backward",
     "pack_projections",
+    "progress",
     "softmax",
     "softmax_backward",
     "split_heads",
@@ -51,3 +52,16 @@ __all__ = [
     "tiled_attention_backward",
     "unpack_projections",
 ]
+
+
+def progress():
+    """Return how the reader stands with the exercises of the book: `attnbook.exercises.progress`.
+
+    Examples
+    --------
+    >>> progress().standings["4.2"].state.name
+    'OPEN'
+    """
+    from attnbook.exercises.progress import progress
+
+    return progress()

@@ -44,7 +44,8 @@ LAYERS = {
     "cache": Layer({"_checks"}, NUMPY),
     "cost": Layer({"_checks"}, NUMPY),
     "directions": Layer(set(), NUMPY),
-    "__init__": Layer(MATHEMATICS - {"exact"}, NUMPY),
+    "training": Layer({"training", "_checks", "heads", "masks"}, NUMPY),
+    "__init__": Layer(MATHEMATICS - {"exact"} | {"exercises"}, NUMPY),  # those when asked for
     # the independent oracle and its data
     "exact": Layer(set(), {"sympy"}),
     "examples": Layer(set(), set()),
@@ -56,10 +57,12 @@ LAYERS = {
     "figures": Layer({"style", "markup", "picture", "diagrams"}, {"numpy", "matplotlib"}),
     # what a reader works with
     "labs": Layer(
-        {"labs", "examples", "__init__"} | MATHEMATICS | DRAWING, {"numpy", "IPython", "ipywidgets"}
+        {"labs", "examples", "training", "__init__"} | MATHEMATICS | DRAWING,
+        {"numpy", "IPython", "ipywidgets"},
     ),
     "exercises": Layer(
-        {"exercises", "examples", "markup", "__init__"} | MATHEMATICS, {"numpy", "sympy"}
+        {"exercises", "examples", "markup", "launcher", "__init__"} | MATHEMATICS,
+        {"numpy", "sympy"},
     ),
     # tools
     "build": Layer({"launcher"} | DRAWING, set(), tool=True),
@@ -230,6 +233,7 @@ def test_exports():
         "multi_head_attention",
         "multi_head_attention_backward",
         "pack_projections",
+        "progress",
         "softmax",
         "softmax_backward",
         "split_heads",

@@ -5,20 +5,18 @@ parts by name. An exercise with one part calls it "answer".
 """
 
 import html
-import importlib
-import importlib.util
 import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from attnbook.exercises import wording
-from attnbook.exercises.parts import Block, Choice, Judgement, Number, State
-from attnbook.exercises.programs import Program
+from attnbook.exercises.catalogue import Part, exercises
+from attnbook.exercises.parts import Block, Judgement, State
+from attnbook.exercises.progress import record
 from attnbook.exercises.reading import show
 from attnbook.markup import to_html, to_plain
 
 ANSWER = "answer"
-Part = Number | Choice | Program
 
 # Ink on ground; the words of the badge say the same.
 BADGES = {
@@ -102,20 +100,6 @@ def find(name: str) -> Mapping[str, Part]:
     return known[name]
 
 
-def exercises(chapter: int) -> Mapping[str, Mapping[str, Part]]:
-    """Return the exercises of a chapter that have a check, none if it has no module.
-
-    Examples
-    --------
-    >>> list(exercises(4))[:2]
-    ['4.1', '4.2']
-    """
-    module = f"attnbook.exercises.ch{chapter:02d}"
-    if importlib.util.find_spec(module) is None:
-        return {}
-    return importlib.import_module(module).EXERCISES
-
-
 def check(exercise: str, answer: Any = ..., /, **answers: Any) -> Verdict:
     """Check an answer, and say what is right and what most likely went wrong.
 
@@ -131,7 +115,8 @@ def check(exercise: str, answer: Any = ..., /, **answers: Any) -> Verdict:
     Returns
     -------
     Verdict
-        Shows itself at the end of a cell.
+        Shows itself at the end of a cell. In the working copy the result is kept, for
+        `attnbook.progress`.
 
     Raises
     ------
@@ -149,7 +134,9 @@ def check(exercise: str, answer: Any = ..., /, **answers: Any) -> Verdict:
         judgement = Judgement(State.UNREADABLE, (problem,))
         return Verdict(exercise, State.UNREADABLE, {ANSWER: judgement})
     judged = {name: part.judge(given.get(name, ...)) for name, part in parts.items()}
-    return Verdict(exercise, _overall({j.state for j in judged.values()}), judged)
+    verdict = Verdict(exercise, _overall({j.state for j in judged.values()}), judged)
+    record(exercise, verdict.state)
+    return verdict
 
 
 def _misfit(exercise: str, parts: Mapping, given: Mapping, answer: Any) -> str:

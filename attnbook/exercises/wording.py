@@ -72,3 +72,29 @@ PRINTED = "What {function} printed is left out here."
 DIFFERENCE = "The largest difference is {difference:.2g}."
 RETURNED = "returned"
 EXPECTED = "expected"
+
+# ---- a function that returns several gradients
+RESULTS = "Expected {function} to return {n} arrays, {names}, in this order; got {given}."
+TABLE_HEAD = ("", "shape", "exact", "approximate", "largest difference")
+YES, NO = "yes", "no"
+NOT_THIS_SHAPE = "its shape is {given}"
+NOT_ARRAY = "not an array of numbers"
+NAN_OR_INF = "nan or inf"
+FIRST_WRONG = "The first that is wrong, in the order in which they are computed, is {name}."
+ALL_GRADIENTS = "{function} is right on {n} inputs. Over all of them:"
+
+# ---- progress over the whole book
+CHAPTER = "Chapter {chapter:02d}"
+WHOLE_BOOK = "In all"
+SOLVED = "{title}: {right} of {all} right"
+TRIED = ", {wrong} not yet"
+PROOFS = "Counted are the exercises with a check; proofs you mark yourself."
+NOT_KEPT = "Nothing is kept here: open the book with `python -m attnbook` and work in my_book/."
+FOREIGN = (
+    "progress.json is not one that the book wrote, or is damaged. The next check gives it another "
+    "name and begins a new one."
+)
+NEWER = (
+    "progress.json was written by a newer version of the book. Update the book to go on with it."
+)
+READ_ONLY = "This folder cannot be written in: what you solve now is not kept."
