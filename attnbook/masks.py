@@ -14,15 +14,22 @@ PyTorch ``scaled_dot_product_attention``, boolean      ``allowed = attn_mask``
 ``attn_mask``: True = takes part. The same: ``mask``
 in JAX and Keras ``dot_product_attention``,
 ``attn_mask`` in ONNX ``Attention``
-the same, floating-point ``attn_mask``: is added       ``allowed, bias = from_additive(M)``
+the same, floating-point ``attn_mask`` (JAX:           ``allowed, bias = from_additive(M)``
+``bias``): is added
 PyTorch ``nn.MultiheadAttention``, boolean             ``allowed = ~attn_mask``
 ``attn_mask``: True = may *not* be read
 the same, ``key_padding_mask``: True = ignored         ``padding(~key_padding_mask)``
 Hugging Face ``attention_mask`` (B, S): 1 = a token    ``padding(attention_mask == 1)``
+JAX ``key_value_seq_lengths`` (B,), ONNX               ``padding(np.arange(S) < n[:, None])``
+``nonpad_kv_seqlen`` (B,): n, the keys before it
 PyTorch ``is_causal=True``, ``causal_upper_left``,     ``causal(T, S)``
+JAX ``is_causal=True``, FlashAttention 2.0,
 ONNX ``is_causal=1`` without a cache
+ONNX ``is_causal=1`` with p keys in the cache          ``causal(p + np.arange(T), S)``
 PyTorch ``causal_lower_right``, FlashAttention from    ``causal(np.arange(S - T, S), S)``
 2.1 on with ``causal=True``
+FlashAttention ``cu_seqlens`` c, sequences packed end  ``documents(ids, ids)``
+to end; ids = ``np.repeat(np.arange(B), np.diff(c))``
 =====================================================  =========================================
 
 With upper left and lower right alignment the first or the last query and key share a position;

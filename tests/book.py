@@ -43,6 +43,7 @@ HOSTS = {
     "aclanthology.org",
     "arxiv.org",
     "d2l.ai",
+    "docs.jax.dev",
     "docs.pytorch.org",
     "docs.sympy.org",
     "doi.org",

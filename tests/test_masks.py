@@ -215,13 +215,17 @@ def test_every_row_of_the_table_is_python():
         "~attn_mask": (T, S),
         "padding(~key_padding_mask)": (1, 1, S),
         "padding(attention_mask == 1)": (1, 1, S),
+        "padding(np.arange(S) < n[:, None])": (1, 1, S),
         "causal(T, S)": (T, S),
+        "causal(p + np.arange(T), S)": (T, S),
         "causal(np.arange(S - T, S), S)": (T, S),
+        "documents(ids, ids)": (S, S),
     }
     assert right == list(shapes)
     namespace = {**vars(masks), "T": T, "S": S, "M": np.zeros((T, S))}
     namespace |= {"attn_mask": np.ones((T, S), bool), "key_padding_mask": np.zeros((1, S), bool)}
-    namespace |= {"attention_mask": np.ones((1, S), int)}
+    namespace |= {"attention_mask": np.ones((1, S), int), "n": np.array([1]), "p": 1}
+    namespace |= {"ids": np.repeat(np.arange(2), np.diff([0, 1, S]))}
     for cell, shape in shapes.items():
         value = eval(cell, namespace)
         allowed = value[0] if isinstance(value, tuple) else value
