@@ -7,10 +7,11 @@ import re
 from collections.abc import Mapping
 
 from attnbook import exercises as package
+from attnbook.exercises.backward import Backward
 from attnbook.exercises.parts import Choice, Number
 from attnbook.exercises.programs import Program
 
-Part = Number | Choice | Program
+Part = Number | Choice | Program | Backward
 
 
 def chapters() -> list[int]:
