@@ -43,8 +43,14 @@ LAYERS = {
     "heads": Layer({"_checks", "_product", "attention"}, NUMPY),
     "cache": Layer({"_checks"}, NUMPY),
     "cost": Layer({"_checks"}, NUMPY),
+    "configurations": Layer({"cost"}, set()),
+    "memory": Layer(set(), set()),
     "directions": Layer(set(), NUMPY),
     "training": Layer({"training", "_checks", "heads", "masks"}, NUMPY),
+    # two trained models: what they computed, and what is asked of it
+    "recordings": Layer(set(), NUMPY),
+    "rotary": Layer(set(), NUMPY),
+    "head_catalogue": Layer({"training"}, NUMPY),
     "__init__": Layer(MATHEMATICS - {"exact"} | {"exercises"}, NUMPY),  # those when asked for
     # the independent oracle and its data
     "exact": Layer(set(), {"sympy"}),
@@ -57,11 +63,14 @@ LAYERS = {
     "figures": Layer({"style", "markup", "picture", "diagrams"}, {"numpy", "matplotlib"}),
     # what a reader works with
     "labs": Layer(
-        {"labs", "examples", "training", "__init__"} | MATHEMATICS | DRAWING,
+        {"labs", "examples", "configurations", "training", "__init__"}
+        | {"recordings", "rotary", "head_catalogue"}
+        | MATHEMATICS
+        | DRAWING,
         {"numpy", "IPython", "ipywidgets"},
     ),
     "exercises": Layer(
-        {"exercises", "examples", "markup", "launcher", "__init__"} | MATHEMATICS,
+        {"exercises", "examples", "configurations", "markup", "launcher", "__init__"} | MATHEMATICS,
         {"numpy", "sympy"},
     ),
     # tools
