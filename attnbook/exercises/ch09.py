@@ -405,7 +405,7 @@ step_back = {
             Wrong(
                 "transposed",
                 tuple(dY[1] * C),
-                "that is $\u0233^⊤ c$: the product is turned around.",
+                "that is a row of $\u0233^⊤ C$: the product is turned around.",
             ),
             Wrong("sign", tuple(-C[1] * dY), "the sign of the output was lost."),
             Wrong("weights", tuple(W_O[1, :]), "that is the block itself, not its gradient."),
