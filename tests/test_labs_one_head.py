@@ -100,6 +100,20 @@ def test_the_mask_changes_z_a_o_and_not_the_last_row_as_the_chapter_says():
             np.testing.assert_array_equal(with_[-1], without[-1])
 
 
+@pytest.mark.parametrize("example", HEADS)
+def test_numbers_keep_their_room_from_step_to_step(example):
+    wide, high = labs.CELLS[example]
+    assert 54 <= wide <= 82
+    assert 30 <= high <= 42
+    for step, row in itertools.product(range(1, 9), (1, 6)):
+        arrays = compute_step(example, step, row, labs.CAUSAL)
+        grounds = [item for item in labs.draw_step(arrays).items
+                   if hasattr(item, "width") and item.y > 60]  # fmt: skip
+        shown = arrays.left.shape[1] + arrays.result.shape[1]
+        assert len(grounds) == shown  # the marked row on the left and in the result
+        assert len({(round(item.width, 6), round(item.height, 6)) for item in grounds}) == 1
+
+
 def test_every_step_of_every_example_is_drawn_without_a_fault():
     for example, step in itertools.product(HEADS, range(1, 9)):
         for row, mask in ((1, labs.CAUSAL), (3, labs.NO_MASK), (6, labs.CAUSAL)):
@@ -169,6 +183,10 @@ def test_nothing_moves_without_a_change():
     arrays = compute_reach("love", 0.0, labs.NO_MASK)
     assert not arrays.change.any()
     assert "layer 3: nothing" in labs.caption_reach(arrays)
+    assert "largest" not in labs.caption_reach(arrays)
+    moved_one = labs.caption_reach(compute_reach("love", -0.25, labs.NO_MASK))
+    assert moved_one.startswith("−0.25 was added to each of the six features of love.")
+    assert moved_one.endswith("as large as the change of the input.")
 
 
 def test_bold_lines_leave_the_boxes_that_moved():

@@ -106,12 +106,25 @@ STEP_CONTROLS = (
 )
 
 
-WIDE, HIGH, MIDDLE = 54, 30, 318  # of a number; where the picture is centred
+MIDDLE = 318  # where the picture is centred
+
+
+def _cell(X_q, X_m, W_Q, W_K, W_V, *_) -> tuple[float, float]:
+    """Return the room for one number, the same in all steps of an example: small ones get more."""
+    T, S = len(X_q), len(X_m)
+    d_q, d_m, d_k, d_v = len(W_Q), len(W_K), W_Q.shape[1], W_V.shape[1]
+    wide = max(d_q + d_k, d_m + d_k, d_m + d_v, d_k + S, S + d_v)
+    high = max(T + d_q, S + d_m, T + d_k, T + S, 2 * T)
+    return min(82, 648 / wide), min(42, 330 / high)
+
+
+CELLS = {name: _cell(*given) for name, given in EXAMPLES.items()}
 
 
 class Step(NamedTuple):
     """What one step of a head takes and gives; ``row`` counts from 1 and is there."""
 
+    example: str
     step: int
     wanted: int
     row: int
@@ -120,7 +133,6 @@ class Step(NamedTuple):
     left: np.ndarray
     right: np.ndarray | None  # None: a step within each row
     result: np.ndarray  # -inf where masked
-    names: tuple[str, ...]  # of the rows
 
 
 def compute_step(example: str, step: int, row: int, mask: str) -> Step:
@@ -138,8 +150,7 @@ def compute_step(example: str, step: int, row: int, mask: str) -> Step:
     taken = ((X_q, W_Q), (X_m, W_K), (X_m, W_V), (Q, K.T), (E, None), (U, None), (Z, None), (A, V))
     result = (Q, K, V, E, U, Z, A, A @ V)[step - 1]
     left, right = taken[step - 1]
-    names = SHORT if example == SENTENCE else tuple("123456")
-    return Step(step, row, min(row, len(result)), mask, d_k, left, right, result, names)
+    return Step(example, step, row, min(row, len(result)), mask, d_k, left, right, result)
 
 
 def draw_step(arrays: Step) -> Picture:
@@ -147,28 +158,31 @@ def draw_step(arrays: Step) -> Picture:
     name, what, names, _, colour = STEPS[arrays.step - 1]
     m, n = arrays.left.shape
     k = arrays.result.shape[1]
+    wide, high = size = CELLS[arrays.example]
     if arrays.right is None:
-        left = x = 400 - n * WIDE / 2
-        top = MIDDLE - m * HIGH - 35
+        left = x = 400 - n * wide / 2
+        top = MIDDLE - m * high - 35
         y = MIDDLE + 35
         items = [
             arrow(400, MIDDLE - 23, 400, MIDDLE + 23, colour),
             Text(418, MIDDLE, TURNS[name]),
         ]
     else:
-        left = 400 - (n + k) * WIDE / 2 - 12
-        x = left + n * WIDE + 24
-        y = top = MIDDLE + (n - m) * HIGH / 2 + 12
-        above = y - 24 - n * HIGH
+        left = 400 - (n + k) * wide / 2 - 12
+        x = left + n * wide + 24
+        y = top = MIDDLE + (n - m) * high / 2 + 12
+        above = y - 24 - n * high
         beside = {"fill": COLOURS[names[1]], "anchor": "end"}
         items = [
-            *_matrix(x, above, _texts(arrays.right), names[1]),
+            *_matrix(x, above, size, _texts(arrays.right), names[1]),
             Text(x - 16, above + 20, f"${names[1]}$", bold=True, **beside),
             Text(x - 16, above + 44, f"{n} × {k}", style.TEXT, style.MUTED, "end"),
         ]
     items += [
-        *_matrix(left, top, _texts(arrays.left, HIDDEN.get(names[0], "")), names[0], arrays.row),
-        *_matrix(x, y, _texts(arrays.result, HIDDEN.get(name, "")), name, arrays.row),
+        *_matrix(
+            left, top, size, _texts(arrays.left, HIDDEN.get(names[0], "")), names[0], arrays.row
+        ),
+        *_matrix(x, y, size, _texts(arrays.result, HIDDEN.get(name, "")), name, arrays.row),
         *_ribbon(arrays.step),
         Text(
             40,
@@ -179,20 +193,29 @@ def draw_step(arrays: Step) -> Picture:
         ),
     ]
     for start in (top, y) if arrays.right is None else (top,):
-        place = start + (arrays.row - 0.5) * HIGH
-        items.append(Text(left - 8, place, arrays.names[arrays.row - 1], anchor="end"))
-    items += _below(left, top, names[0], arrays.left, beside=arrays.right is None)
-    items += _below(x, y, name, arrays.result, beside=arrays.right is None)
+        place = start + (arrays.row - 0.5) * high
+        row = SHORT[arrays.row - 1] if arrays.example == SENTENCE else str(arrays.row)
+        items.append(Text(left - 8, place, row, anchor="end"))
+    items += _below(left, top, size, names[0], arrays.left, beside=arrays.right is None)
+    items += _below(x, y, size, name, arrays.result, beside=arrays.right is None)
     return Picture(800, 570, items, STEP_ALT.format(**_step_told(arrays)))
 
 
-def _below(left: float, top: float, name: str, values: np.ndarray, beside: bool) -> Group:
+def _below(
+    left: float,
+    top: float,
+    cell: tuple[float, float],
+    name: str,
+    values: np.ndarray,
+    beside: bool,
+) -> Group:
     """Return name and size of a matrix, below it or to its right."""
     m, n = values.shape
+    wide, high = n * cell[0], m * cell[1]
     if beside:
-        x, y, anchor = left + n * WIDE + 14, top + m * HIGH / 2 - 12, "start"
+        x, y, anchor = left + wide + 14, top + high / 2 - 12, "start"
     else:
-        x, y, anchor = left + n * WIDE / 2, top + m * HIGH + 22, "middle"
+        x, y, anchor = left + wide / 2, top + high + 22, "middle"
     return (
         Text(x, y, f"${name}$", style.TEXT, COLOURS[name], anchor, bold=True),
         Text(x, y + 24, f"{m} × {n}", style.TEXT, style.MUTED, anchor),
@@ -233,12 +256,19 @@ def _texts(values: np.ndarray, hidden: str = "") -> list[list[str]]:
     ]
 
 
-def _matrix(left: float, top: float, texts: list[list[str]], name: str, row: int = 0) -> Group:
+def _matrix(
+    left: float,
+    top: float,
+    cell: tuple[float, float],
+    texts: list[list[str]],
+    name: str,
+    row: int = 0,
+) -> Group:
     """Return a matrix in the colour of its object, with one row marked (they count from 1)."""
     colour = COLOURS[name]
     tint = style.shade((style.CARD, colour), 0.2)
     grounds = [[tint if i == row else None] * len(line) for i, line in enumerate(texts, 1)]
-    return matrix(left, top, texts, cell=(WIDE, HIGH), fill=colour, grounds=grounds)
+    return matrix(left, top, texts, cell=cell, fill=colour, grounds=grounds)
 
 
 def caption_step(arrays: Step) -> str:
@@ -306,12 +336,10 @@ TOKEN_ALT = (
     "Four tokens from left to right, and four levels from the input at the bottom to layer 3 "
     "at the top; lines go from every place to those that read it. Filled boxes moved: {told}."
 )
-TOKEN_CAPTION = (
-    "The token {token} was changed. What moved, {told}. The largest change in layer 3 has {size} "
-    "times the size of the change of the input."
-)
+TOKEN_CAPTION = "{by} was added to each of the six features of {token}. What moved, {told}. {size}"
 LEVEL_MOVED = "{level}: {tokens}"
 NOBODY = "{level}: nothing"
+LARGEST = "The largest change in layer 3 is {size} times as large as the change of the input."
 TINY = "<0.001"
 
 X, W_Q, W_K, W_V = (
@@ -331,6 +359,7 @@ class Reach(NamedTuple):
     """What a change of one token does to four tokens at the input and after each of 3 layers."""
 
     token: int  # counts from 0
+    by: float
     change: np.ndarray  # (4, 4): level, token; relative to the change of the input
     reads: np.ndarray  # (4, 4): token i weighs the value of token j
     leaks: np.ndarray  # (4, 4): only the denominator of i contains the score of j
@@ -361,7 +390,7 @@ def compute_reach(token: str, by: float, mask: str) -> Reach:
     change /= np.linalg.norm(h[place] - X[place]) or 1
     reads = _allowed(mask)
     leaks = ~reads if mask == AFTER else np.zeros((4, 4), bool)
-    return Reach(place, np.where(change < 1e-12, 0, change), reads, leaks)
+    return Reach(place, by, np.where(change < 1e-12, 0, change), reads, leaks)
 
 
 def draw_reach(arrays: Reach) -> Picture:
@@ -416,8 +445,10 @@ def _levels(arrays: Reach) -> str:
 
 def caption_reach(arrays: Reach) -> str:
     """Say what the picture shows."""
-    size = _size(arrays.change[3].max())
-    return TOKEN_CAPTION.format(token=SHORT[arrays.token], told=_levels(arrays), size=size)
+    size = LARGEST.format(size=_size(arrays.change[3].max())) if arrays.by else ""
+    return TOKEN_CAPTION.format(
+        by=number(arrays.by), token=SHORT[arrays.token], told=_levels(arrays), size=size
+    ).strip()
 
 
 def future_token(**state) -> Lab:
