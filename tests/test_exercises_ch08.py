@@ -236,6 +236,26 @@ def changes_K(dO, Q, K, V, A):
     return found
 
 
+class NoTuple(tuple):
+    """A tuple that lies about its length."""
+
+    def __len__(self):
+        return 5
+
+
+def exits(*given):
+    raise SystemExit(1)
+
+
+def late(dO, Q, K, V, A):
+    return right(dO, Q, K, V, A) if len(K) > 1 else None
+
+
+def late_nan(dO, Q, K, V, A):
+    dV, dA, dU, dQ, dK = right(dO, Q, K, V, A)
+    return dV, dA, dU if len(K) > 1 else dU * np.nan, dQ, dK
+
+
 def prints(*given):
     print("secret")
     return right(*given)
@@ -246,11 +266,34 @@ def prints(*given):
     [
         (lambda *given: None, "returned None. Is the return missing?"),
         (lambda *given: print(1), "printed its result and returned None"),
-        (lambda *given: right(*given)[:4], "return 5 arrays, dV, dA, dU, dQ, dK, in this order"),
-        (lambda *given: np.ones(5), "return 5 arrays"),
-        (lambda *given: {"dV": 1}, "return 5 arrays"),
+        (
+            lambda *given: right(*given)[:4],
+            "return 5 arrays, dV, dA, dU, dQ, dK, in this order; got 4 in all",
+        ),
+        (
+            lambda *given: (right(*given),),
+            "return 5 arrays, dV, dA, dU, dQ, dK, in this order; got 1",
+        ),
+        (lambda *given: np.ones((5, 2)), "got one array of shape 5 x 2"),
+        (lambda *given: {"dV": 1}, "got {'dV': 1}"),
+        (lambda *given: NoTuple(), "got 0 in all"),
+        (lambda *given: (x for x in right(*given)), "got <generator"),
         (lambda *given: [*right(*given)[:4], "text"], wording.NOT_ARRAY),
-        (lambda *given: [None] * 5, wording.NOT_ARRAY),
+        (
+            lambda *given: [*right(*given)[:4], "text"],
+            "Expected an array of shape 3 x 4, got the text",
+        ),
+        (lambda *given: [None] * 5, "Expected an array of shape 3 x 1, got None"),
+        (lambda *given: [right(*given)[0], ..., ..., ..., ...], wording.STILL_OPEN),
+        (lambda *given: [x + 0j for x in right(*given)], wording.IS_COMPLEX),
+        (lambda *given: [x.astype(int) for x in right(*given)], wording.INTEGERS),
+        (lambda *given: [x.ravel() for x in right(*given)], "its shape is 3"),
+        (lambda *given: [x * np.nan for x in right(*given)], wording.NAN_OR_INF),
+        (lambda *given: [1, 0, 0, 0, 0], "its shape is 1"),
+        (lambda *given: [[[1], [1, 2]]] * 5, wording.RAGGED),
+        (exits, "raised SystemExit"),
+        (late, "Input 3 of 3"),
+        (late_nan, "dU  4 x 1     no           no          nan or inf"),
         (lambda *given: 1 / 0, "raised ZeroDivisionError"),
         (lambda *given: right(*given)[::-1], wording.FIRST_WRONG.format(name="dV")),
         (changes_K, "changed its argument K"),

@@ -10,7 +10,7 @@ import pytest
 from attnbook import picture
 from attnbook.labs import the_backward_pass as labs
 from attnbook.labs.the_backward_pass import compute_descent, compute_maps, compute_quotient
-from attnbook.picture import Text
+from attnbook.picture import Polygon, Text
 
 X = [(1, 0), (0, 1), (1, 1)]  # [R] (5.13): queries and keys
 VALUES = {"R": [(1, 0), (0, 2), (1, 2)], "equal": [(1, 2)] * 3}
@@ -219,6 +219,23 @@ def test_digits_that_cancel_and_digits_that_are_right():
     assert "".join(bold) == "0.156398"
 
 
+def test_no_small_number_passes_for_zero():
+    assert labs._told(0.00004, 4) == "less than 0.00005 in size"
+    assert labs._told(-0.00006, 4) == "−0.0001"
+    sharp = labs.caption_maps(compute_maps("distance", "none", "R", 16.0))
+    assert "by a score is less than 0.00005 in size" in sharp
+    blind = labs.caption_maps(compute_maps("distance", "query", "R", 1.0))
+    assert "by a score is 0." in blind
+    done = labs.caption_descent(compute_descent(60, 1.0, "all", "inside"))
+    assert done.startswith("The loss is less than 0.00005")
+    assert done.count("less than 0.000005 in size") == 2
+    tiny = labs.caption_quotient(compute_quotient(-17, "central", "float64"))
+    assert "give 4.3·10⁻³⁷, rounding" in tiny
+    step = labs.caption_quotient(compute_quotient(-17, "complex", "float64"))
+    assert "no two values of $f$ are subtracted" in step
+    assert labs.ROUNDING_TOO.split("{")[0] not in step
+
+
 # ---- descent -----------------------------------------------------------------------------------
 
 
@@ -302,6 +319,15 @@ def test_the_values_move_towards_the_target_by_their_weights():
     arrays = compute_descent(1, 0.3, "values", "outside")
     pull = arrays.target - arrays.path[0]
     np.testing.assert_allclose(arrays.V - arrays.V_first, 0.3 * np.outer(arrays.a, pull))
+
+
+def test_the_plane_has_one_scale():
+    drawn = labs.draw_descent(compute_descent(0, 1.0, "all", "inside"))
+    squares = [p.points for p in drawn.items if isinstance(p, Polygon) and len(p.points) == 3]
+    (x1, y1), (x2, y2), (x3, y3) = squares[0]  # the values (1, 0), (0, 2), (1, 2)
+    assert (x3 - x2) * 2 == pytest.approx(y1 - y3, rel=0.002)
+    assert x1 == pytest.approx(x3)
+    assert y2 == pytest.approx(y3)
 
 
 def test_every_state_of_descent_can_be_drawn():

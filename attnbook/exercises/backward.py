@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from attnbook.exercises import wording
 from attnbook.exercises.parts import Block, Judgement, State, Wrong, shape_text
-from attnbook.exercises.programs import Outcome, Program, alike, same
+from attnbook.exercises.programs import Outcome, Program, alike, no_result, same
 from attnbook.exercises.reading import Unreadable, read, show
 
 
@@ -60,7 +60,7 @@ class Backward(NamedTuple):
         if function is ...:
             return Judgement(State.OPEN)
         caller = self._caller()
-        if problem := caller._not_callable(function):
+        if problem := caller.problem_with(function):
             return Judgement(State.UNREADABLE, (problem,))
         outcomes = caller.outcomes(function)
         if outcomes[0].value is ...:
@@ -74,7 +74,7 @@ class Backward(NamedTuple):
         else:
             state = State.WRONG
             first = wording.FIRST_FAILURE.format(n=n + 1, inputs=len(outcomes))
-            lines = [first, Block(caller._as_code(self.inputs[n])), *self._faults(*pairs[n])]
+            lines = [first, Block(caller.as_code(self.inputs[n])), *self._faults(*pairs[n])]
             if likely := self._likely(outcomes):
                 lines.append(wording.LIKELY.format(message=likely.message))
         if any(outcome.printed for outcome in outcomes):
@@ -90,7 +90,7 @@ class Backward(NamedTuple):
         return Program(self.name, self.shapes, "", self.right, self.inputs, self.wrong)
 
     def _several(self, value: Any) -> bool:
-        return isinstance(value, tuple | list) and len(value) == len(self.returns)
+        return isinstance(value, tuple | list) and len(list(value)) == len(self.returns)
 
     def _fits(self, outcome: Outcome, right: list[NDArray]) -> bool:
         """Tell whether every gradient is right, and nothing else went wrong."""
@@ -100,16 +100,10 @@ class Backward(NamedTuple):
 
     def _faults(self, outcome: Outcome, right: list[NDArray]) -> list[str]:
         """Return what is wrong with one call."""
-        if outcome.error:
-            number, line = outcome.line or ("", "")
-            message = wording.RAISED_IN_LINE if line else wording.RAISED
-            said = message.format(function=self.name, error=outcome.error, number=number, line=line)
-            return [said]
-        if outcome.value is None:
-            message = wording.PRINTS_ONLY if outcome.printed else wording.RETURNS_NONE
-            return [message.format(function=self.name)]
+        if nothing := no_result(self.name, outcome):
+            return [nothing]
         if not self._several(outcome.value):
-            names, given = ", ".join(self.returns), show(outcome.value)
+            names, given = ", ".join(self.returns), _given(outcome.value)
             return [
                 wording.RESULTS.format(
                     function=self.name, n=len(self.returns), names=names, given=given
@@ -117,8 +111,8 @@ class Backward(NamedTuple):
             ]
         faults = [Block(self._table([(outcome, right)]))]
         rows = zip(self.returns, outcome.value, right, strict=True)
-        if wrong := next((name for name, x, r in rows if not _right(x, r)), None):
-            faults.append(wording.FIRST_WRONG.format(name=wrong))
+        if wrong := next((row for row in rows if not _right(*row[1:])), None):
+            faults += [wording.FIRST_WRONG.format(name=wrong[0]), *_reason(*wrong[1:])]
         return faults + [
             wording.CHANGED.format(function=self.name, argument=name) for name in outcome.changed
         ]
@@ -160,8 +154,9 @@ def alike_in_all(one: Outcome, other: Outcome) -> bool:
     several = [isinstance(outcome.value, tuple | list) for outcome in (one, other)]
     if one.error or other.error or not all(several):
         return alike(one, other)
-    return len(one.value) == len(other.value) and all(
-        alike(Outcome(x), Outcome(y)) for x, y in zip(one.value, other.value, strict=True)
+    some, more = list(one.value), list(other.value)
+    return len(some) == len(more) and all(
+        alike(Outcome(x), Outcome(y)) for x, y in zip(some, more, strict=True)
     )
 
 
@@ -175,6 +170,25 @@ def _numbers(x: Any) -> NDArray | None:
 def _right(given: Any, right: NDArray) -> bool:
     x = _numbers(given)
     return x is not None and x.shape == right.shape and same(x, right)
+
+
+def _given(value: Any) -> str:
+    """Write what was returned in place of several arrays."""
+    if isinstance(value, tuple | list):
+        return wording.SO_MANY.format(n=len(list(value)))
+    if isinstance(value, np.ndarray):
+        return wording.ONE_ARRAY.format(shape=shape_text(value.shape))
+    return show(value)
+
+
+def _reason(given: Any, right: NDArray) -> list[str]:
+    """Say what the table cannot: why it is no array of numbers, or that fractions were cut off."""
+    try:
+        x = read(given, wording.ARRAY.format(shape=shape_text(right.shape)))
+    except Unreadable as problem:
+        return [str(problem)]
+    whole = x.shape == right.shape and np.asarray(given).dtype.kind in "iu"
+    return [wording.INTEGERS] * whole
 
 
 def _compared(found: Sequence[tuple[Any, NDArray]]) -> tuple[str, str, str]:

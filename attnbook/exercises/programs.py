@@ -72,7 +72,7 @@ class Program(NamedTuple):
         """Say whether a function is right, or on which input it fails and why."""
         if function is ...:
             return Judgement(State.OPEN)
-        if problem := self._not_callable(function):
+        if problem := self.problem_with(function):
             return Judgement(State.UNREADABLE, (problem,))
         outcomes = self.outcomes(function)
         if outcomes[0].value is ...:
@@ -85,7 +85,7 @@ class Program(NamedTuple):
         else:
             state = State.WRONG
             first = wording.FIRST_FAILURE.format(n=n + 1, inputs=len(outcomes))
-            lines = [first, Block(self._as_code(self.inputs[n])), *faults]
+            lines = [first, Block(self.as_code(self.inputs[n])), *faults]
             if likely := self._likely(outcomes):
                 lines.append(wording.LIKELY.format(message=likely.message))
         if any(outcome.printed for outcome in outcomes):
@@ -97,7 +97,8 @@ class Program(NamedTuple):
         names = tuple(self.shapes)
         return [run(function, names, [_for_numpy(x) for x in given]) for given in self.inputs]
 
-    def _not_callable(self, function: Any) -> str:
+    def problem_with(self, function: Any) -> str:
+        """Say why something cannot be called as this function, nothing if it can."""
         if not callable(function):
             return wording.NOT_A_FUNCTION.format(function=self.name, given=show(function))
         try:
@@ -111,14 +112,8 @@ class Program(NamedTuple):
 
     def _faults(self, outcome: Outcome, right: NDArray) -> list[str]:
         """Return what is wrong with one result, nothing if it is right."""
-        if outcome.error:
-            number, line = outcome.line or ("", "")
-            message = wording.RAISED_IN_LINE if line else wording.RAISED
-            said = message.format(function=self.name, error=outcome.error, number=number, line=line)
-            return [said]
-        if outcome.value is None:
-            message = wording.PRINTS_ONLY if outcome.printed else wording.RETURNS_NONE
-            return [message.format(function=self.name)]
+        if nothing := no_result(self.name, outcome):
+            return [nothing]
         try:
             x = read(outcome.value, wording.ARRAY.format(shape=shape_text(right.shape)))
         except Unreadable as problem:
@@ -160,7 +155,7 @@ class Program(NamedTuple):
         message = wording.ALL_RIGHT if difference else wording.ALL_EXACT
         return message.format(function=self.name, n=len(outcomes), difference=difference)
 
-    def _as_code(self, arguments: tuple) -> str:
+    def as_code(self, arguments: tuple) -> str:
         """Write a call that a reader can paste into a cell."""
         lines = [
             f"{name} = {_as_code(_for_numpy(x), indent=len(name) + 13)}"
@@ -201,6 +196,26 @@ def run(function: Callable, names: Sequence[str], arguments: Sequence[Any]) -> O
         if not np.array_equal(old, new)
     )
     return Outcome(value, error, line, bool(output.getvalue()), changed)
+
+
+def no_result(name: str, outcome: Outcome) -> str:
+    """Say why a call of the function ``name`` has no result: it raised, or it returned None.
+
+    Examples
+    --------
+    >>> no_result("keep", Outcome(None, printed=True))
+    'keep printed its result and returned None. Let it return the result.'
+    >>> no_result("keep", Outcome(3))
+    ''
+    """
+    if outcome.error:
+        number, line = outcome.line or ("", "")
+        message = wording.RAISED_IN_LINE if line else wording.RAISED
+        return message.format(function=name, error=outcome.error, number=number, line=line)
+    if outcome.value is None:
+        message = wording.PRINTS_ONLY if outcome.printed else wording.RETURNS_NONE
+        return message.format(function=name)
+    return ""
 
 
 def alike(one: Outcome, other: Outcome) -> bool:

@@ -75,6 +75,9 @@ EXPECTED = "expected"
 
 # ---- a function that returns several gradients
 RESULTS = "Expected {function} to return {n} arrays, {names}, in this order; got {given}."
+SO_MANY = "{n} in all"
+ONE_ARRAY = "one array of shape {shape}"
+INTEGERS = "It is an array of integers, so that fractions were cut off."
 TABLE_HEAD = ("", "shape", "exact", "approximate", "largest difference")
 YES, NO = "yes", "no"
 NOT_THIS_SHAPE = "its shape is {given}"

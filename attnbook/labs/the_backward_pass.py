@@ -82,8 +82,11 @@ GUIDES = {
 }
 CAPTION_STEP = (
     "The quotient is {quotient}, the exact derivative {exact}: an error of {error}. Truncation is "
-    "expected to give {truncation}, rounding {rounding}."
+    "expected to give {truncation}{rounding}."
 )
+ROUNDING_TOO = ", rounding {rounding}"
+NO_CANCELLING = "; no two values of $f$ are subtracted, so rounding stays in the last digits"
+LESS_THAN = "less than {bound} in size"
 
 STEPS = "steps taken"
 RATE = "learning rate $η$"
@@ -118,7 +121,7 @@ LAST_STEP = "The gradient foretold a change of {foretold} for the last step; it 
 
 # ---------------------------------------------------------------- gradient maps
 
-CELL = (48, 30)
+CELL = (50, 30)
 STRONGEST = 2.0  # the size at which the colours end
 MAPS_CONTROLS = (
     Slider("loss", LOSS, tuple(LOSSES), start="entry", format=LOSSES.get),
@@ -205,7 +208,7 @@ def draw_maps(arrays: Maps) -> Picture:
             Text(middle, 242, label, style.TITLE, style.GRADIENT, anchor="middle", bold=True),
             _gradient_map(left, 264, dx),
         ]
-        left += CELL[0] * x.shape[1] + 20
+        left += CELL[0] * x.shape[1] + 14
     items += [
         Text(16, 394, KEY_TO_ZEROS, fill=style.MUTED),
         Text(628, 394, "≤ −2", fill=style.MUTED, anchor="end"),
@@ -247,7 +250,7 @@ def caption_maps(arrays: Maps) -> str:
     g = arrays.gradients
     return CAPTION_MAPS.format(
         loss=number(arrays.loss, 4),
-        largest=number(abs(g.dU).max(), 4),
+        largest="0" if _zero(g.dU).all() else _told(abs(g.dU).max(), 4),
         bar=BAR,
         **{f"zeros_{x}": int(_zero(getattr(g, f"d{x}")).sum()) for x in "UQKV"},
     )
@@ -409,7 +412,7 @@ def draw_quotient(arrays: Quotient) -> Picture:
             title=ERROR,
             x_label=POWER,
             x_ticks=[(p, f"10{_raised(p)}") for p in (-16, -12, -8, -4, 0)],
-            y_ticks=[(p, f"10{_raised(p)}") for p in (-16, -12, -8, -4, 0)],
+            y_ticks=[(FLOOR, "0"), *((p, f"10{_raised(p)}") for p in (-16, -12, -8, -4, 0))],
         ),
     ]
     guides = ((arrays.truncation, TRUNCATION, 1), (arrays.rounding, ROUNDING, 2))
@@ -459,6 +462,8 @@ VALUE_LEFT, PITCH = 170, 11.0
 
 def _spelled(y: float, name: str, text: str, same: int, how: str) -> Group:
     """Return a named number, digit by digit: the first ``same`` characters bold or muted."""
+    if not (how or text[-1].isdecimal()):  # a power of ten at its own pitch
+        return Text(24, y, name), Text(VALUE_LEFT + 1, y, text)
     items = [Text(24, y, name)]
     for i, character in enumerate(text):
         if character == " ":
@@ -496,7 +501,7 @@ def _log(x: float) -> float:
 
 def _size(x: float) -> str:
     """Return a size in two digits, at most: 3.1 x 10^-7."""
-    if x < 1e-18:
+    if x == 0:
         return "0"
     mantissa, _, exponent = f"{x:.1e}".partition("e")
     return f"{mantissa}·10{_raised(int(exponent))}" if int(exponent) else mantissa
@@ -510,7 +515,9 @@ def caption_quotient(arrays: Quotient) -> str:
         exact=_digits(arrays.exact, arrays.dtype),
         error=_size(arrays.error),
         truncation=_size(10 ** arrays.truncation[at]),
-        rounding=_size(10 ** arrays.rounding[at]),
+        rounding=NO_CANCELLING
+        if arrays.method == "complex"
+        else ROUNDING_TOO.format(rounding=_size(10 ** arrays.rounding[at])),
     )
 
 
@@ -574,7 +581,7 @@ def compute_descent(n: int, rate: float, moves: str, target: str) -> Descent:
 
 def draw_descent(arrays: Descent) -> Picture:
     """Draw values, output and target in the plane; the loss over the steps; the weights."""
-    plane = Panel(60, 60, 320, 330, (-0.6, 1.6), (-1.1, 2.5))
+    plane = Panel(60, 60, 319, 330, (-1.24, 2.24), (-1.1, 2.5))  # both axes in one scale
     above = Panel(480, 60, 290, 150, (0, MOST), (0, 0.8))
     below = Panel(480, 326, 290, 100, y_limits=(0, 1.35))
     place = [(plane.x(x), plane.y(y)) for x, y in arrays.V]
@@ -585,7 +592,7 @@ def draw_descent(arrays: Descent) -> Picture:
         axes(
             plane,
             title=PLANE,
-            x_ticks=((0, "0"), (0.5, "0.5"), (1, "1")),
+            x_ticks=((-1, "−1"), (0, "0"), (1, "1"), (2, "2")),
             y_ticks=((0, "0"), (1, "1"), (2, "2")),
         ),
         Polygon(tuple(first), None, style.MUTED, 1.5),
@@ -630,11 +637,11 @@ def caption_descent(arrays: Descent) -> str:
     """Say what the picture shows."""
     last, losses = "", arrays.losses
     if len(losses) > 1:
-        change = number(losses[-1] - losses[-2], 5)
-        last = LAST_STEP.format(foretold=number(arrays.foretold, 5), change=change)
+        change = _told(losses[-1] - losses[-2], 5)
+        last = LAST_STEP.format(foretold=_told(arrays.foretold, 5), change=change)
     kx, ky = arrays.K.sum(axis=0)
     return CAPTION_DESCENT.format(
-        loss=number(losses[-1], 4),
+        loss=_told(losses[-1], 4),
         first=number(losses[0], 4),
         last=last,
         kx=number(kx, 3),
@@ -659,6 +666,14 @@ def descent(**state) -> Lab:
 
 def _row(values: Sequence[float], digits: int = 2) -> str:
     return "(" + ", ".join(number(value, digits) for value in values) + ")"
+
+
+def _told(x: float, digits: int) -> str:
+    """Round a number, and do not let a small one pass for zero."""
+    bound = 0.5 * 10**-digits
+    return (
+        number(x, digits) if abs(x) >= bound else LESS_THAN.format(bound=number(bound, digits + 1))
+    )
 
 
 def _rows(M: np.ndarray) -> str:
