@@ -201,7 +201,7 @@ directions = {
     "b": Number(
         free(LINE),
         [
-            Wrong("plane", 7 - 3, "that holds for values that span the plane."),
+            Wrong("plane", 7 - 3, "that holds for values that are not all on one line."),
             Wrong("sum only", 7 - 1, "that holds for values that are all equal."),
             Wrong("rank", 2, "that is the rank. It is what the output fixes, not what is free."),
             Wrong("all", 7, "some directions do change the output."),

@@ -26,8 +26,8 @@ POSITIONS = "position rows"
 ADDED = {False: "not added", True: "added"}
 MAP = "Weights $A$, in this order"
 OUTPUTS = "Outputs, by word"
-MOVED = "{word} moved by {distance}"
-FRAME = "frames: in the order of the sentence"
+MOVED_BY, MOVED = "moved by", "{word} {distance}"
+FRAME = "frames: outputs in the order of the sentence"
 SAME, CHANGED = "as in the order of the sentence", "not those of the sentence"
 ALT_SHUFFLE = (
     "A four by four heat map of weights, its rows and columns in the order {order}. Beside it a "
@@ -72,7 +72,7 @@ CAPTION_SAME = (
     "The output is ({x}, {y}), and it was ({x0}, {y0}). {freedom}"
 )
 FREEDOM = {
-    0: "With three keys nothing can move: the three values span the plane.",
+    0: "With three keys nothing can move: the three values are not on one line.",
     1: "There is one null direction.",
     2: "There are two independent null directions; the slider follows one of them.",
     3: "There are three independent null directions; the slider follows one of them.",
@@ -146,14 +146,14 @@ def _head(X: np.ndarray, allowed: np.ndarray, positions: bool):
 
 def draw_shuffle(arrays: Shuffle) -> Picture:
     """Draw the map in the new order, and every word's output beside where it was."""
-    plane = Panel(484, 60, 280, 250, (-2.8, -0.6), (-1.5, 1.1))
+    plane = Panel(484, 60, 280, 272, (-2.8, -0.6), (-1.4, 1.0))
     items = [
         Text(40, 30, MAP, style.TITLE, bold=True),
         heat_map(
             88,
             92,
             arrays.A,
-            cell=(66, 56),
+            cell=(66, 60),
             row_labels=arrays.words,
             column_labels=arrays.words,
             allowed=arrays.allowed,
@@ -167,18 +167,18 @@ def draw_shuffle(arrays: Shuffle) -> Picture:
     ]
     for o, before, shape in zip(arrays.O, arrays.O_before, SHAPES, strict=True):
         (x, y), (x0, y0) = _place(plane, o), _place(plane, before)
-        items.append(mark(x0, y0, shape, style.HATCH, 12))
-        items.append(mark(x0, y0, shape, style.CARD, 9))
+        items.append(mark(x0, y0, shape, style.HATCH, 11))
+        items.append(mark(x0, y0, shape, style.CARD, 8))
         if np.hypot(x - x0, y - y0) > 1:
             items.append(Line(x0, y0, x, y, style.OUTPUT, 1.5, dash=style.DASHES[2]))
-        items.append(mark(x, y, shape, style.OUTPUT, 6))
+        items.append(mark(x, y, shape, style.OUTPUT, 5))
     for k, (word, distance, shape) in enumerate(zip(WORDS, arrays.moved, SHAPES, strict=True)):
-        x, y = 384 + 204 * (k % 2), 362 + 28 * (k // 2)
-        items.append(mark(x, y, shape, style.OUTPUT, 6))
-        items.append(Text(x + 16, y, MOVED.format(word=word, distance=number(distance))))
-    items.append(Text(378, 420, FRAME, fill=style.MUTED))
+        x = 170 + 160 * k
+        items.append(mark(x, 386, shape, style.OUTPUT, 6))
+        items.append(Text(x + 16, 386, MOVED.format(word=word, distance=number(distance))))
+    items += [Text(40, 386, MOVED_BY), Text(40, 416, FRAME, fill=style.MUTED)]
     alt = ALT_SHUFFLE.format(order=" ".join(arrays.words), moved=_moved(arrays))
-    return Picture(800, 446, items, alt)
+    return Picture(800, 440, items, alt)
 
 
 def caption_shuffle(arrays: Shuffle) -> str:
@@ -281,11 +281,11 @@ def draw_equal(arrays: Equal) -> Picture:
             x_ticks=((-1, "−1"), (0, "0"), (1, "1"), (2, "2"), (3, "3")),
             y_ticks=((-3, "−3"), (-2, "−2"), (-1, "−1"), (0, "0"), (1, "1"), (2, "2")),
         ),
-        [mark(*_place(plane, v), "square", style.VALUE, 8) for v in arrays.V],
-        [Circle(*_place(plane, o), 8, style.CARD, style.OUTPUT, 3) for o in arrays.O],
+        [mark(*_place(plane, v), "square", style.VALUE, 6) for v in arrays.V],
+        [Circle(*_place(plane, o), 10, None, style.OUTPUT, 3) for o in arrays.O],
         legend(470, 372, [Entry(text, style.CARD, (1, 99)) for text in (VALUE, OUTPUT)]),
-        mark(484, 384, "square", style.VALUE, 8),
-        Circle(484, 408, 8, style.CARD, style.OUTPUT, 3),
+        mark(484, 384, "square", style.VALUE, 6),
+        Circle(484, 408, 10, None, style.OUTPUT, 3),
     ]
     return Picture(800, 470, items, ALT_EQUAL.format(**_equal(arrays)))
 
