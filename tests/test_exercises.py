@@ -75,8 +75,8 @@ def second_versions(chapter):
 
 def forms(right):
     """The same number or array in all forms in which a reader may hand it in."""
-    x, numbers = read(right), right if isinstance(right, tuple) else (right,)
-    as_sympy = [sp.sympify(number) for number in numbers]
+    x = read(right)
+    as_sympy = [sp.sympify(number) for number in sp.flatten([right])]
     floats = x.ravel().tolist()
     three_digits = [float(f"{number:.3g}") for number in floats]
     found = {"sympy": as_sympy, "floats": floats, "three digits": three_digits}
@@ -91,13 +91,33 @@ def forms(right):
             yield form, values[0]
             yield f"[{form}]", values
             yield f"array of {form}", np.array(values[0])
-        else:
+        elif x.ndim == 1:
             yield f"list of {form}", list(values)
             yield f"tuple of {form}", tuple(values)
             yield f"array of {form}", np.array(values)
             yield f"one row of {form}", [values]
-    yield "Matrix", sp.Matrix([as_sympy])
-    yield "ImmutableMatrix", sp.ImmutableMatrix([as_sympy])
+        else:
+            yield f"list of rows of {form}", rows(values, x.shape[1])
+            yield f"tuple of rows of {form}", tuple(map(tuple, rows(values, x.shape[1])))
+            yield f"array of {form}", np.array(rows(values, x.shape[1]))
+    as_rows = rows(as_sympy, x.shape[-1]) if x.ndim == 2 else [as_sympy]
+    yield "Matrix", sp.Matrix(as_rows)
+    yield "ImmutableMatrix", sp.ImmutableMatrix(as_rows)
+
+
+def rows(values, width):
+    """The values in rows of a width."""
+    return [values[start : start + width] for start in range(0, len(values), width)]
+
+
+def test_forms_keep_the_shape_and_the_numbers():
+    for right in (Fraction(1, 3), (1, sp.log(3), 0), ((0, Fraction(5, 4), 2), (sp.log(3), -1, 7))):
+        found = dict(forms(right))
+        assert len(found) >= 14
+        for form, given in found.items():
+            x = read(given).squeeze()
+            assert x.shape == read(right).shape, form
+            np.testing.assert_allclose(x, read(right), rtol=0.005)
 
 
 @parts(Number)

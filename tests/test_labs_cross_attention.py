@@ -140,6 +140,7 @@ def test_the_caption_names_the_step():
     assert "wǒ (我) ài (爱)" in said
     assert "stands at ài (爱) and the word to come is GPU" in said
     assert labs.NOTHING in labs.translation_steps(written=0).caption_text
+    assert "the most goes to I and programming." in labs.translation_steps(written=3).caption_text
 
 
 # ---- who gives queries, keys and values --------------------------------------------------------

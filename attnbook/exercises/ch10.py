@@ -7,7 +7,7 @@ misconception leads to on the numbers of the exercise.
 from fractions import Fraction
 
 import numpy as np
-from sympy import ImmutableMatrix, Rational, log
+from sympy import ImmutableMatrix, Rational, log, sqrt
 
 from attnbook import exact, examples, masks
 from attnbook.exercises.parts import Choice, Number, Wrong
@@ -315,7 +315,12 @@ narrow = {
                 "the second score is 0 here, and not the logarithm of the second weight.",
             ),
             Wrong("first scores", (0, log(3), 0), "with $k_2$ = 0 the second score is always 0."),
-            Wrong("no shift", (0, 3, -3), "softmax has an exponential in it."),
+            Wrong("no exponential", (0, 3, -3), "softmax has an exponential in it."),
+            Wrong(
+                "other width",
+                (0, sqrt(2) * log(3), -sqrt(2) * log(3)),
+                "these are for $d_k$ = 2. How wide is this head?",
+            ),
         ],
     )
 }
@@ -327,43 +332,63 @@ A_2 = exact.softmax(exact.matrix(examples.R_CROSS.exp_scores).applyfunc(log))
 second, first = (exact.matrix([row, row, (0, 0)]) for row in ((0, 1), (1, 0)))
 
 
+def table(matrix: ImmutableMatrix) -> tuple:
+    """Return a matrix as a tuple of rows."""
+    return tuple(map(tuple, matrix.tolist()))
+
+
+def value_gradient(dO: ImmutableMatrix) -> tuple:
+    """Return the gradient of the values."""
+    return table(A_2.T * dO)
+
+
 def score_gradient(dO: ImmutableMatrix) -> tuple:
-    """Return the second column of the gradient of the scores."""
-    return tuple(exact.softmax_backward(dO * V_2.T, A_2)[:, 1])
+    """Return the gradient of the scores."""
+    return table(exact.softmax_backward(dO * V_2.T, A_2))
 
 
+every = exact.matrix([(0, 1)] * 3)
 backwards = {
     "dV": Number(
-        tuple((A_2.T * second)[:, 1]),
+        value_gradient(second),
         [
+            Wrong("all queries", value_gradient(every), "the third output is not in this loss."),
             Wrong(
-                "all queries",
-                tuple((A_2.T * exact.matrix([(0, 1)] * 3))[:, 1]),
-                "the third output does not enter this loss.",
+                "swapped",
+                value_gradient(second)[::-1],
+                "the two positions changed places: which of them has the larger weights?",
             ),
-            Wrong("swapped", tuple((A_2.T * second)[::-1, 1]), "the two positions changed places."),
+            Wrong("transposed", table((A_2.T * second).T), "the rows are positions, not features."),
             Wrong(
                 "mean",
-                tuple((A_2.T * second / 2)[:, 1]),
+                table(A_2.T * second / 2),
                 "gradients of several queries are added, not averaged.",
             ),
-            Wrong("no weights", (2, 2), "each query passes its gradient on by its weights."),
-            Wrong("first query", tuple(A_2[0, :]), "only one query was counted."),
-            Wrong("second query", tuple(A_2[1, :]), "only the second query was counted."),
+            Wrong(
+                "no weights",
+                ((0, 2), (0, 2)),
+                "each query passes its gradient on by its weights.",
+            ),
+            Wrong(
+                "first query",
+                value_gradient(exact.matrix([(0, 1), (0, 0), (0, 0)])),
+                "only the first query was counted.",
+            ),
+            Wrong("first coordinates", value_gradient(first), "that is the other coordinate."),
         ],
     ),
     "dU": Number(
         score_gradient(second),
         [
-            Wrong("weights", (4, 4, 0), "that is a column of $Ā$. Softmax comes between."),
+            Wrong("weights", table(second * V_2.T), "that is $Ā$. Softmax comes between."),
             Wrong(
                 "no mean",
-                tuple(A_2.multiply_elementwise(second * V_2.T)[:, 1]),
+                table(A_2.multiply_elementwise(second * V_2.T)),
                 "the weighted mean of the row was not subtracted.",
             ),
             Wrong(
                 "plain mean",
-                (2 * A_2[0, 1], 2 * A_2[1, 1], 0),  # 4 minus the plain mean of 0 and 4
+                table(A_2.multiply_elementwise(exact.matrix([(-2, 2), (-2, 2), (0, 0)]))),
                 "the mean was taken without the weights.",
             ),
             Wrong(
@@ -373,7 +398,7 @@ backwards = {
             ),
             Wrong(
                 "all queries",
-                score_gradient(exact.matrix([(0, 1)] * 3)),
+                score_gradient(every),
                 "a query that the loss does not see gets no gradient.",
             ),
             Wrong(
@@ -389,13 +414,14 @@ backwards = {
 
 T, S, H, d_m, d_k = 20, 30, 4, 256, 64
 once = 2 * S * d_m * H * (d_k + d_k)
+HALF = "that is half: the keys alone, or multiplications without additions."
 reuse = {
     "once": Number(
         once,
         [
             Wrong("one head", once // H, "that is one head."),
-            Wrong("keys only", once // 2, "that is the keys, or the values."),
-            Wrong("multiplications", once // 2 // H, "that is one of the two, in one head."),
+            Wrong("half", once // 2, HALF),
+            Wrong("half of a head", once // 2 // H, "heads are missing, and a factor 2."),
             Wrong("target length", once // S * T, "the source has another length."),
             Wrong("every step", once * T, "that is what they take when computed at every step."),
         ],
@@ -406,7 +432,7 @@ reuse = {
             Wrong("all steps", T * once, "one computation remains."),
             Wrong("source length", (S - 1) * once, "the number of steps is the target's length."),
             Wrong("one head", (T - 1) * once // H, "that is one head."),
-            Wrong("keys only", (T - 1) * once // 2, "that is the keys, or the values."),
+            Wrong("half", (T - 1) * once // 2, HALF),
             Wrong("ratio", T, "that is the ratio. The difference is asked for."),
         ],
     ),

@@ -83,7 +83,7 @@ def compute_map(T: int, S: int, padding: str, wait: int) -> CrossMap:
 def draw_map(arrays: CrossMap) -> Picture:
     """Draw the weights with the values over their columns and the output beside its rows."""
     (T, S), wide, high = arrays.A.shape, 62, 40
-    left, top = 110, 196
+    left, top = 110, 176
     right = left + MOST * wide + 70
     items = [
         Text(left, 26, MAP_TITLE.format(T=T, S=S), style.TITLE, style.WEIGHT, bold=True),
@@ -186,6 +186,7 @@ STEP_CAPTION = (
 )
 NOTHING = "nothing"
 CROSS_WEIGHTS = "cross weights"
+AND = " and "
 
 STEP_CONTROLS = (
     Slider("written", WRITTEN, (0, 1, 2, 3, 4), start=2),
@@ -272,6 +273,8 @@ def draw_steps(arrays: Steps) -> Picture:
 def caption_steps(arrays: Steps) -> str:
     """Say what the picture shows."""
     row, T = arrays.cross[-1], arrays.T
+    shown = [number(a) for a in row]
+    most = [token for token, a in zip(M_SENTENCE.tokens, shown, strict=True) if a == max(shown)]
     named = [f"{TARGET[i]} ({CHINESE[i]})" if i in (1, 2, 4) else TARGET[i] for i in range(6)]
     return STEP_CAPTION.format(
         so_far=" ".join(named[1:T]) or NOTHING,
@@ -280,7 +283,7 @@ def caption_steps(arrays: Steps) -> str:
         next=named[T],
         site=CROSS_WEIGHTS,
         weights=_listed(row),
-        most=M_SENTENCE.tokens[int(row.argmax())],
+        most=AND.join(most),
     )
 
 
