@@ -48,7 +48,7 @@ LAYERS = {
     "directions": Layer(set(), NUMPY),
     "training": Layer({"training", "_checks", "heads", "masks"}, NUMPY),
     # two trained models: what they computed, and what is asked of it
-    "recordings": Layer(set(), NUMPY),
+    "recordings": Layer({"heads", "masks"}, NUMPY),
     "rotary": Layer(set(), NUMPY),
     "head_catalogue": Layer({"training"}, NUMPY),
     "__init__": Layer(MATHEMATICS - {"exact"} | {"exercises"}, NUMPY),  # those when asked for
