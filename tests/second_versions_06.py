@@ -107,6 +107,7 @@ WRONG = [
     ]),
     ("6.10", "overflow", read_with(lambda u: 0)),
     ("6.10", "maximum of all", lambda U, J, V: np.nan_to_num(read_with(max)(U, J, V))),
+    ("6.10", "maximum of all, empty rows apart", read_with(max)),
     ("6.10", "no mask", lambda U, J, V: reads(U, ones(J + 1), V)),
     ("6.10", "weights", lambda U, J, V: [
         softmax_row(u, s) if s else [0] * len(V) for u, s in zip(U, ones(J), strict=True)

@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 import pytest
 
+from attnbook import softmax, style
 from attnbook.examples import HEAD_ALL_WIDTHS_DIFFER as HEAD
 from attnbook.labs import masks as labs
 from attnbook.labs.masks import compute_fill, compute_mask
@@ -61,14 +62,13 @@ def test_the_scores_are_those_of_the_books_example():
         labs.U[0, 0] = 0
 
 
-@pytest.mark.parametrize("program", labs.PROGRAMS)
 @pytest.mark.parametrize("flip", [False, True])
-def test_sets_weights_and_words_in_many_states(program, flip):
+def test_sets_weights_and_words_in_many_states(flip):
     scores = plain_scores()
     values = [control.values for control in labs.MASK_CONTROLS[:4]]
     for n, (causal, offset, padding, documents) in enumerate(itertools.product(*values)):
         row, column = n % 4 + 1, n % 6 + 1
-        arrays = compute_mask(causal, offset, padding, documents, row, column, flip, program)
+        arrays = compute_mask(causal, offset, padding, documents, row, column, flip)
         rules, padded = plain_rules(causal, offset, padding, documents)
         forbidden = set().union(*rules)
         if flip:
@@ -81,18 +81,42 @@ def test_sets_weights_and_words_in_many_states(program, flip):
             valid = offset + i not in padded
             assert np.flatnonzero(arrays.allowed[i]).tolist() == J
             assert arrays.query_valid[i] == valid
-            if program == labs.RAISE and not valid:
-                expected, word = [0] * 6, labs.PADDING_ZERO
-            elif J:
-                expected, word = plain_weights(scores[i], J), labs.READS.format(n=len(J))
-            elif program == labs.RAISE:
-                expected, word = [0] * 6, labs.ERROR
-            elif program == labs.ZERO:
-                expected, word = [0] * 6, labs.EMPTY_ZERO
-            else:
-                expected, word = [1 / 6] * 6, labs.READS_ALL
+            expected = plain_weights(scores[i], J) if J and valid else [0] * 6
             np.testing.assert_allclose(arrays.A[i], expected, atol=1e-12)
-            assert arrays.rows[i] == word
+            if J:
+                words = ("reads" if valid else "zeros"), "reads", "reads"
+            else:
+                words = ("error" if valid else "zeros"), "zeros", "reads all"
+            assert arrays.fates[i] == words
+
+
+def test_the_fates_are_those_of_the_three_policies():
+    """Raise, zero and uniform, as section 10 of the chapter writes them."""
+    for state in ({"offset": -2, "padding": -1}, {"causal": False, "padding": 2}, {"padding": -4}):
+        arrays = mask(**state)
+        some, scores = arrays.allowed.any(axis=1), np.array(plain_scores())
+        zero = softmax(scores, arrays.allowed, query_valid=some)
+        uniform = softmax(np.where(arrays.allowed, scores, -1e9))
+        for i, (first, second, third) in enumerate(arrays.fates):
+            row = scores[i], arrays.allowed[i]
+            try:
+                raises = softmax(*row, query_valid=arrays.query_valid[i]).sum()
+            except ValueError:
+                raises = "error"
+            assert first == {"error": "error", 0: "zeros"}.get(raises, "reads")
+            assert second == ("reads" if zero[i].any() else "zeros")
+            forbidden = uniform[i][~arrays.allowed[i]].sum()
+            assert third == ("reads all" if forbidden > 0 else "reads")
+
+
+def test_the_picture_flags_the_rows():
+    arrays = mask(offset=-2, padding=-1)  # rows 1, 2 real, 3 padding, 4 reads nothing: key 0 is out
+    texts = [item for item in labs.draw_mask(arrays).items if isinstance(item, Text)]
+    flagged = [item.text for item in texts if item.bold and item.fill == style.GRADIENT]
+    assert flagged == ["0", "error", "zeros", "reads all"] * 2 + ["reads all"]
+    told = labs.caption_mask(arrays)
+    assert "without a key, by row: 1, 2." in told
+    assert "Padded queries, by row: 3;" in told
 
 
 def test_the_picture_shows_each_cell_and_its_reasons():
@@ -108,7 +132,8 @@ def test_the_picture_shows_each_cell_and_its_reasons():
             for cell in itertools.product(range(4), range(6))
         )
         assert texts.count(letters) == expected
-    assert texts.count("1") == arrays.allowed.sum()
+    per_row = [str(n) for n in arrays.allowed.sum(axis=1)]  # stands beside the weights
+    assert texts.count("1") == arrays.allowed.sum() + per_row.count("1")
     frames = [x for x in drawn.items if isinstance(x, Rect) and x.stroke_width == 3]
     assert len(frames) == 3
 
@@ -128,15 +153,18 @@ def test_what_the_chapter_says_about_the_composer():
     np.testing.assert_array_equal(mask(offset=0).allowed, np.tril(np.ones((4, 6), bool)))
     assert mask(offset=0).allowed.sum() == 10
     early = mask(offset=-2)
-    assert early.rows[:2] == (labs.ERROR,) * 2
-    assert early.rows[2:] == ("reads 1 of 6 keys", "reads 2 of 6 keys")
+    assert early.allowed.sum(axis=1).tolist() == [0, 0, 1, 2]
+    assert early.fates == (("error", "zeros", "reads all"),) * 2 + (("reads",) * 3,) * 2
     before, after = mask(offset=0), mask(offset=0, padding=-2)
-    assert after.rows[:2] == (labs.PADDING_ZERO,) * 2
+    assert after.fates[:2] == (("zeros", "zeros", "reads all"),) * 2
+    assert not after.A[:2].any()
     assert (after.A[3, 2:4] > before.A[3, 2:4]).all()
     np.testing.assert_allclose(after.A[3, 2] / after.A[3, 3], before.A[3, 2] / before.A[3, 3])
     flipped = mask(offset=-2, row=1, column=5, flip=True)
     assert flipped.A[0].tolist() == [0, 0, 0, 0, 1, 0]
-    assert flipped.rows[0] == "reads 1 of 6 keys"
+    assert flipped.fates[:2] == (("reads",) * 3, ("error", "zeros", "reads all"))
+    padded = mask(causal=False, offset=3, padding=2)
+    assert padded.fates[1] == ("zeros", "reads", "reads")
 
 
 # ---- a number in place of a mask ---------------------------------------------------------------
@@ -172,6 +200,8 @@ def test_replacing_and_adding(dtype):
         assert arrays.undefined == (replaced is None, added is None)
         for mine, other in ((arrays.replaced, replaced), (arrays.added, added)):
             np.testing.assert_allclose(mine, other or [0] * 4, atol=8 * eps)
+        for a in (arrays.plain, arrays.mask, arrays.replaced, arrays.added):
+            assert a.dtype == dtype
         J = [j for j in range(4) if allowed[j]]
         expected = plain_weights(range(4), J) if J else [0] * 4
         np.testing.assert_allclose(arrays.mask, expected, atol=8 * eps)
@@ -184,6 +214,7 @@ def test_replacing_and_adding(dtype):
         (2, "-1e4", "float64", labs.RIGHT_WEIGHTS, labs.RIGHT_WEIGHTS),
         (2, "-1e4", "float32", labs.RIGHT_WEIGHTS, labs.RIGHT_WEIGHTS),
         (2, "-30", "float16", labs.RIGHT_WEIGHTS, labs.RIGHT_WEIGHTS),
+        (2, "-30", "float32", "leaks 5e−14", "leaks 6.9e−13"),
         (0, "-1", "float64", labs.RIGHT_WEIGHTS, labs.RIGHT_WEIGHTS),
         (4, "-1e9", "float64", labs.EQUAL, labs.WITHOUT_MASK),
         (4, "-1e9", "float32", labs.EQUAL, labs.EQUAL),
@@ -203,11 +234,13 @@ def test_what_the_lab_says(n, F, dtype, replaced, added):
     assert (labs.RAISES in texts) == (n == 4)
 
 
-def test_a_row_without_a_key_that_is_said_to_be_unmasked_is_nearly_so():
+def test_added_to_a_whole_row_the_number_leaves_it_unmasked_or_uniform():
     for F, dtype in itertools.product(labs.FILLS, ("float16", "float32", "float64")):
         arrays = compute_fill(4, F, dtype)
         if labs.WITHOUT_MASK in labs.caption_fill(arrays):
-            np.testing.assert_allclose(arrays.added, arrays.plain, atol=5e-3)
+            np.testing.assert_array_equal(arrays.added, arrays.plain)
+        elif not arrays.undefined[1]:
+            np.testing.assert_array_equal(arrays.added, [0.25] * 4)
 
 
 def test_adding_leaks_more_by_the_factor_in_the_chapter():
@@ -216,8 +249,18 @@ def test_adding_leaks_more_by_the_factor_in_the_chapter():
     odds = [a[2:].sum() / a[:2].sum() * sum(e) for a in (arrays.added, arrays.replaced)]
     assert odds[0] / odds[1] == pytest.approx((math.e**2 + math.e**3) / 2)
     assert odds[0] / odds[1] == pytest.approx(13.7, abs=0.05)
-    for a in (compute_fill(2, "-30", "float64").replaced, compute_fill(2, "-30", "float64").added):
-        assert 0 < a[2:].sum() < 5e-4
+
+
+def test_where_the_chapter_says_that_the_weights_are_those_of_the_mask():
+    for dtype in ("float16", "float32", "float64"):
+        arrays = compute_fill(2, "-30", dtype)
+        for a in (arrays.replaced, arrays.added):
+            np.testing.assert_array_equal(a.round(2), arrays.mask.round(2))
+            assert (a == arrays.mask).all() == (dtype == "float16")
+            assert float(a[2:].sum()) < 1e-12
+        arrays = compute_fill(2, "-1e4", dtype)
+        np.testing.assert_array_equal(arrays.replaced, arrays.mask)
+        np.testing.assert_array_equal(arrays.added, arrays.mask)
 
 
 def test_the_caller_keeps_numpys_warnings():

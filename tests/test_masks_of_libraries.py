@@ -49,10 +49,15 @@ def in_jax(Q, K, V, **options):
 @pytest.mark.parametrize(("T", "S"), SHAPES)
 def test_jax_masks(T, S):
     allowed = some_mask(T, S)
+    first = allowed | (np.arange(S) == 0)  # a key in every row of its intersections too
     for options, here in (
         ({"mask": allowed[None, None]}, allowed),
         ({"bias": masks.to_additive(allowed)[None, None]}, allowed),
         ({"is_causal": True}, masks.causal(T, S)),
+        (
+            {"mask": first[None, None], "is_causal": True},
+            first & masks.causal(T, S),
+        ),
         (
             {"key_value_seq_lengths": np.array([S - 1], np.int32)},
             np.broadcast_to(masks.padding(np.arange(S) < S - 1), (T, S)),
@@ -123,10 +128,13 @@ def in_onnx(Q, K, V, is_causal=0, **more):
 @pytest.mark.parametrize(("T", "S"), SHAPES)
 def test_onnx_masks_and_the_causal_mask_without_a_cache(T, S):
     allowed = some_mask(T, S)
+    first = allowed | (np.arange(S) == 0)
     for options, here in (
         ({"attn_mask": allowed}, allowed),
         ({"attn_mask": masks.to_additive(allowed)}, allowed),
         ({"is_causal": 1}, masks.causal(T, S)),
+        ({"attn_mask": first, "is_causal": 1}, first & masks.causal(T, S)),
+        ({"attn_mask": first[:, :-1]}, first & (np.arange(S) < S - 1)),
     ):
         A = probe(lambda *x, options=options: in_onnx(*x, **options), T, S)
         np.testing.assert_allclose(A, equal_weights(here), atol=1e-12)
@@ -189,6 +197,39 @@ def test_torch_masks(torch, T, S):
     ):
         A = probe(lambda *x, options=options: in_torch(torch, *x, **options), T, S)
         np.testing.assert_allclose(A, equal_weights(here), atol=1e-12)
+
+
+@pytest.mark.parametrize(("T", "S"), [(2, 5), (3, 4), (4, 4)])
+def test_torch_has_both_corners(torch, T, S):
+    bias = pytest.importorskip("torch.nn.attention.bias")
+    for made, first in ((bias.causal_upper_left, 0), (bias.causal_lower_right, S - T)):
+        A = probe(lambda *x, made=made: in_torch(torch, *x, attn_mask=made(T, S)), T, S)
+        here = masks.causal(np.arange(first, first + T), S)
+        np.testing.assert_allclose(A, equal_weights(here), atol=1e-12)
+
+
+def test_torch_multihead_attention_means_the_opposite_by_true(torch):
+    B, H, T, S = 2, 3, 4, 5
+    layer = torch.nn.MultiheadAttention(6, H, batch_first=True)
+    rng = np.random.default_rng(3)
+    x, y = (torch.tensor(rng.normal(size=(B, n, 6)), dtype=torch.float32) for n in (T, S))
+    allowed = rng.random((B, H, T, S)) < 0.5
+    allowed[..., :2] = True
+    real = np.array([[True] * 5, [True] * 3 + [False] * 2])
+
+    def read(attn_mask, **options):
+        options = {n: torch.tensor(m) for n, m in options.items()} | {"average_attn_weights": False}
+        return layer(x, y, y, attn_mask=torch.tensor(attn_mask), **options)[1].detach().numpy() > 0
+
+    first = allowed[0, 0]
+    np.testing.assert_array_equal(read(~first), np.broadcast_to(first, (B, H, T, S)))
+    by_head = read(~allowed.reshape(B * H, T, S))
+    np.testing.assert_array_equal(by_head, allowed)
+    both = read(~first, key_padding_mask=~real)
+    here = first & masks.padding(real)[:, None]
+    np.testing.assert_array_equal(both, np.broadcast_to(here, (B, H, T, S)))
+    M, pads = (masks.to_additive(x, np.float32) for x in (first, real))
+    np.testing.assert_array_equal(read(M, key_padding_mask=pads), both)
 
 
 def test_torch_gives_zeros_to_a_row_without_a_key(torch):

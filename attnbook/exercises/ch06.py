@@ -400,6 +400,11 @@ def _row_maximum(U, J):
     return np.where(np.isinf(m), 0, m)
 
 
+def _empty_rows_apart(U, J):
+    e = np.exp(U - U.max(axis=1, keepdims=True)) * J
+    return np.where(J.any(axis=1, keepdims=True), e / e.sum(axis=1, keepdims=True), 0)
+
+
 masked_read = Program(
     name="masked_read",
     shapes={"U": "T S", "J": "T S", "V": "S d_v"},
@@ -459,6 +464,12 @@ masked_read = Program(
             lambda U, J, V: _zero_rows(U, J, U.max(axis=1, keepdims=True)) @ V,
             "the maximum was taken over all keys. If a forbidden score is the largest, the visible "
             "exponentials underflow.",
+        ),
+        Wrong(
+            "maximum of all, empty rows apart",
+            lambda U, J, V: _empty_rows_apart(U, J) @ V,
+            "in a row with a key the sum of the exponentials is 0: the maximum that was subtracted "
+            "is that of a forbidden score.",
         ),
         Wrong("no mask", lambda U, J, V: _softmax(U) @ V, "there is no mask in this."),
         Wrong(

@@ -16,43 +16,33 @@ YES_NO = {False: "no", True: "yes"}.get
 CAUSAL, OFFSET = "causal", "position of the first query"
 PADDING, DOCUMENTS = "padding", "documents"
 ROW, COLUMN, FLIP = "look at row", "and at column", "flip this cell"
-PROGRAM = "rows without a key"
 NO_PADDING, PADDED = "none", "{n} on the {side}"
 LEFT, RIGHT = "left", "right"
 ONE_DOCUMENT, TWO_DOCUMENTS = "one", "the second begins at {start}"
-RAISE, ZERO, UNIFORM = "raise", "zero", "uniform"
-PROGRAMS = {
-    RAISE: "raise (this book)",
-    ZERO: "zero for every empty row",
-    UNIFORM: "uniform (a finite fill)",
-}
 ALLOWED_TITLE, SCORES_TITLE = "Allowed set: 1 = may read", "Scores that take part"
-WEIGHTS_TITLE, ROWS_TITLE = "Weights", "What becomes of each row"
+WEIGHTS_TITLE, ROWS_TITLE = "Weights (this book)", "Each row under three policies"
 KEYS, QUERIES = "position of the key", "query"
 LETTERS = ("c", "p", "d")
 LEGEND = "c later  p padding  d other document  f flipped"
 PAD = "pad"
-READS, ERROR = "reads {n} of 6 keys", "no key: raises an error"
-PADDING_ZERO, EMPTY_ZERO = "padding: row of zeros", "no key: row of zeros"
-READS_ALL = "no key: reads all 6 equally"
+THIS_BOOK = "this book"
+COLUMNS = ("keys", "raise", "zero", "uniform")
+READS, ERROR, ZEROS, READS_ALL = "reads", "error", "zeros", "reads all"
 REASONS = ("it stands later", "it is padding", "it belongs to the other document")
 INSPECT = "The query at position {i} {may} the key at position {j}{why}."
 MAY = {False: "may not read", True: "may read"}
 BECAUSE, FLIPPED = ": {reasons}", " (flipped by hand)"
-FLAGS = {
-    RAISE: (
-        "The book raises an error for a real query without a key, and a padded query is zero, "
-        "whatever it may see. {flagged}"
-    ),
-    ZERO: "This program knows no padded queries: a row is zero if it has no key. {flagged}",
-    UNIFORM: "This program puts one finite number in place of each forbidden score. {flagged}",
-}
-FLAGGED = "Flagged rows: {rows}."
-NOT_FLAGGED = "No row is flagged."
+FLAGGED = (
+    "Real queries without a key, by row: {rows}. The book raises an error, and the weights drawn "
+    "are those of the other rows; zero passes over it, uniform reads what is forbidden."
+)
+NOT_FLAGGED = "No real query is without a key."
+PADDED_ROWS = "Padded queries, by row: {rows}; in this book their weights are zeros."
 ALT_MASK = (
     "Four parts, for four queries at the positions {queries} and six keys at the positions 0 to 5. "
     "The allowed set, with {n} of 24 cells allowed and a letter for the rule that forbids each "
-    "other cell; the scores of the allowed cells; the weights; a sentence for each row: {rows}."
+    "other cell; the scores of the allowed cells; the weights; for each row its number of keys and "
+    "what becomes of it under the policies raise, zero and uniform: {rows}."
 )
 
 FORBIDDEN_KEYS, FILL, DTYPE = "forbidden keys", "number $F$", "number type"
@@ -92,7 +82,6 @@ _Q, _K = (
 U = _Q @ _K.T / np.sqrt(_K.shape[1])  # the scores of the book's own example, 4 x 6
 U.flags.writeable = False
 T, S = U.shape
-FINITE = -1e9
 
 
 # ---------------------------------------------------------------- the mask composer
@@ -114,7 +103,6 @@ MASK_CONTROLS = (
     Slider("row", ROW, tuple(range(1, T + 1)), start=2),
     Slider("column", COLUMN, tuple(range(1, S + 1)), start=4),
     Slider("flip", FLIP, (False, True), start=False, format=YES_NO),
-    Slider("program", PROGRAM, tuple(PROGRAMS), start=RAISE, format=PROGRAMS.get),
 )
 
 
@@ -130,8 +118,7 @@ class Mask(NamedTuple):
     flipped: bool
     allowed: np.ndarray  # (T, S)
     A: np.ndarray  # (T, S); a row that raises is zero here
-    program: str
-    rows: tuple[str, ...]  # what becomes of each row, one of the words at the top
+    fates: tuple[tuple[str, str, str], ...]  # of each row: under raise, zero and uniform
 
 
 def compute_mask(
@@ -142,9 +129,8 @@ def compute_mask(
     row: int,
     column: int,
     flip: bool,
-    program: str,
 ) -> Mask:
-    """Compute the intersection of the chosen rules and the weights that a program makes of it."""
+    """Compute the intersection of the chosen rules, the weights, and what policies make of it."""
     query, key = offset + np.arange(T), np.arange(S)
 
     def padded(position: np.ndarray) -> np.ndarray:
@@ -165,12 +151,6 @@ def compute_mask(
     if flip:
         allowed[row - 1, column - 1] ^= True
     some = allowed.any(axis=1)
-    if program == RAISE:
-        A = softmax(U, allowed, query_valid=query_valid & some)
-    elif program == ZERO:
-        A = softmax(U, allowed, query_valid=some)
-    else:
-        A = softmax(np.where(allowed, U, FINITE))
     return Mask(
         positions=query,
         key_valid=key_valid,
@@ -180,35 +160,27 @@ def compute_mask(
         cell=(row - 1, column - 1),
         flipped=flip,
         allowed=allowed,
-        A=A,
-        program=program,
-        rows=tuple(
-            _fate(program, int(n), bool(valid))
-            for n, valid in zip(allowed.sum(axis=1), query_valid, strict=True)
+        A=softmax(U, allowed, query_valid=query_valid & some),
+        fates=tuple(
+            (
+                (READS if reads else ERROR) if valid else ZEROS,
+                READS if reads else ZEROS,
+                READS if reads else READS_ALL,
+            )
+            for reads, valid in zip(some, query_valid, strict=True)
         ),
     )
-
-
-def _fate(program: str, n: int, valid: bool) -> str:
-    """Say what a program makes of a row with n keys."""
-    if program == RAISE and not valid:
-        return PADDING_ZERO
-    if n:
-        return READS.format(n=n)
-    return {RAISE: ERROR, ZERO: EMPTY_ZERO, UNIFORM: READS_ALL}[program]
 
 
 CELL = (50, 34)
 
 
 def draw_mask(arrays: Mask) -> Picture:
-    """Draw the allowed set with its reasons, the scores, the weights and a word for each row."""
+    """Draw the allowed set with its reasons, the scores, the weights and the fate of each row."""
     rows = [_label(arrays, p, v) for p, v in zip(arrays.positions, arrays.query_valid, strict=True)]
     columns = [_label(arrays, j, v) for j, v in enumerate(arrays.key_valid)]
     labels = {"row_labels": rows, "column_labels": columns}
-    shown = arrays.allowed | (arrays.A > 0)
-    if arrays.program == RAISE:
-        shown = shown & (arrays.query_valid & arrays.allowed.any(axis=1))[:, None]
+    shown = arrays.allowed & arrays.query_valid[:, None]
     left, right, top, below = 92, 482, 94, 350
     items = [
         _head(left, top, ALLOWED_TITLE),
@@ -227,19 +199,17 @@ def draw_mask(arrays: Mask) -> Picture:
         ),
         _head(left, below, WEIGHTS_TITLE),
         heat_map(left, below, arrays.A, cell=CELL, allowed=shown, **labels),
-        Text(right - 60, below - 66, ROWS_TITLE, style.TITLE, bold=True),
+        _fates(right - 60, below, arrays),
     ]
-    for i, fate in enumerate(arrays.rows):
-        y = below + (i + 0.5) * CELL[1]
-        bad = fate in (ERROR, READS_ALL)
-        ink = style.GRADIENT if bad else style.INK
-        items.append(Text(right - 60, y, fate, fill=ink, bold=bad))
     for x, y in ((left, top), (right, top), (left, below)):
         items.append(_cursor(x, y, arrays.cell))
     told = ALT_MASK.format(
         queries=", ".join(number(p, 0) for p in arrays.positions),
         n=arrays.allowed.sum(),
-        rows="; ".join(arrays.rows),
+        rows="; ".join(
+            f"{n}, {', '.join(words)}"
+            for n, words in zip(arrays.allowed.sum(axis=1), arrays.fates, strict=True)
+        ),
     )
     return Picture(800, 506, items, told)
 
@@ -290,6 +260,33 @@ def _reasons(
     return items
 
 
+def _fates(left: float, top: float, arrays: Mask) -> list[Primitive]:
+    """Return a table beside the weights: the keys of each row, and what three policies make of it.
+
+    Bold and red is what a reader of the output would be misled by, or stopped at.
+    """
+    columns = [left + 20, *(left + x for x in (78, 170, 262))]
+    items = [
+        Text(left, top - 66, ROWS_TITLE, style.TITLE, bold=True),
+        Text(columns[1], top - 38, THIS_BOOK, fill=style.MUTED),
+    ]
+    for x, name in zip(columns, COLUMNS, strict=True):
+        anchor = "middle" if x == columns[0] else "start"
+        items.append(Text(x, top - 15, name, fill=style.MUTED, anchor=anchor))
+    for i, words in enumerate(arrays.fates):
+        y, n = top + (i + 0.5) * CELL[1], int(arrays.allowed[i].sum())
+        misled = n == 0 and arrays.query_valid[i]
+        items.append(_word(columns[0], y, str(n), misled, "middle"))
+        for x, word in zip(columns[1:], words, strict=True):
+            items.append(_word(x, y, word, misled or word == READS_ALL, "start"))
+    return items
+
+
+def _word(x: float, y: float, word: str, bad: bool, anchor: str) -> Text:
+    ink = style.GRADIENT if bad else style.INK
+    return Text(x, y, word, fill=ink, bold=bad, anchor=anchor)
+
+
 def _cursor(left: float, top: float, cell: tuple[int, int]) -> Rect:
     """Return a frame around the cell that is looked at."""
     i, j = cell
@@ -315,13 +312,18 @@ def caption_mask(arrays: Mask) -> str:
         may=MAY[bool(arrays.allowed[i, j])],
         why=FLIPPED if arrays.flipped else why,
     )
-    flagged = [
-        f"{n} ({fate})"
-        for n, fate in enumerate(arrays.rows, 1)
-        if not fate.startswith(READS.partition("{")[0])
-    ]
-    told = FLAGGED.format(rows=", ".join(flagged)) if flagged else NOT_FLAGGED
-    return f"{inspected} {FLAGS[arrays.program].format(flagged=told)}"
+    empty, told = ~arrays.allowed.any(axis=1), [inspected]
+    if (bad := arrays.query_valid & empty).any():
+        told.append(FLAGGED.format(rows=_listed(bad)))
+    else:
+        told.append(NOT_FLAGGED)
+    if not arrays.query_valid.all():
+        told.append(PADDED_ROWS.format(rows=_listed(~arrays.query_valid)))
+    return " ".join(told)
+
+
+def _listed(rows: np.ndarray) -> str:
+    return ", ".join(str(i + 1) for i in np.flatnonzero(rows))
 
 
 def mask_composer(**state) -> Lab:
@@ -374,14 +376,18 @@ def compute_fill(n: int, F: str, dtype: str) -> Fill:
     """Compute the stable softmax of (0, 1, 2, 3) with the last n keys forbidden in three ways."""
     z, F_stored = u.astype(dtype), np.array(float(F)).astype(dtype)
     allowed = np.arange(4) < 4 - n
-    results = []
-    for scores in (np.where(allowed, z, F_stored), np.where(allowed, z, z + F_stored)):
-        e = np.exp(scores - scores.max())
-        results.append(e / e.sum(dtype=dtype))
-    undefined = tuple(bool(np.isnan(a).any()) for a in results)
-    replaced, added = (np.where(np.isnan(a), 0, a) for a in results)
-    mask = softmax(z, allowed, query_valid=n < 4)
-    return Fill(n, F, dtype, softmax(z), mask, replaced, added, undefined)
+    plain, mask, replaced, added = (
+        _weights(np.where(allowed, z, scores)) for scores in (z, -np.inf, F_stored, z + F_stored)
+    )
+    undefined = tuple(bool(np.isnan(a).any()) for a in (replaced, added))
+    mask, replaced, added = (np.where(np.isnan(a), 0, a) for a in (mask, replaced, added))
+    return Fill(n, F, dtype, plain, mask, replaced, added, undefined)
+
+
+def _weights(z: np.ndarray) -> np.ndarray:
+    """Return a softmax worked out in the type of its scores, as softmax of the book is not."""
+    e = np.exp(z - z.max())
+    return e / e.sum(dtype=z.dtype)
 
 
 def draw_fill(arrays: Fill) -> Picture:
@@ -433,9 +439,11 @@ def _verdict(arrays: Fill, a: np.ndarray, nan: bool) -> str:
     if nan:
         return UNDEFINED
     if arrays.n == 4:
-        return EQUAL if (a == a[0]).all() else WITHOUT_MASK
+        return WITHOUT_MASK if (a == arrays.plain).all() else EQUAL
+    if (a == arrays.mask).all():
+        return RIGHT_WEIGHTS
     leak = float(a[4 - arrays.n :].astype(float).sum())
-    return LEAKS.format(leak=f"{leak:.2g}".replace("e-", "e−")) if leak else RIGHT_WEIGHTS
+    return LEAKS.format(leak=f"{leak:.2g}".replace("e-", "e−"))
 
 
 def _words(arrays: Fill) -> dict[str, str]:
