@@ -69,7 +69,7 @@ MODELS = (
         d_ff=18176,
         ffn_matrices=2,
         vocabulary=65024,
-        tied=True,
+        tied=True,  # though the published file stores the matrix twice
     ),
     Configuration(
         name="Mistral 7B",
@@ -119,7 +119,7 @@ MODELS = (
 def weights(model: Configuration) -> int:
     """Return the numbers in the weight matrices of a model.
 
-    Biases and the vectors of normalisation, far below one in a thousand, are left out::
+    Biases and the vectors of normalisation, fewer than one in 10,000, are left out::
 
         (1 or 2) vocabulary d + layers (d (H_q + 2 H_kv) d_h + H_q d_h d + ffn_matrices d d_ff)
 

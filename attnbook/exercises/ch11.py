@@ -40,7 +40,7 @@ head_map = {
                 (h - 1) % H_kv + 1,
                 "that deals the heads out in turn. Groups are neighbours.",
             ),
-            Wrong("one more", -(-h // r) + 2, "count through the groups once more, from 1 on."),
+            Wrong("last", H_kv, "that is the last group. Query head 9 comes before it."),
         ],
     ),
 }
@@ -222,7 +222,7 @@ what_fits = {
         [
             Wrong("one", room // per, "that is the total over all of them."),
             Wrong("no weights", 2 * 2**30 // per, "the weights need their place too, once."),
-            Wrong("weights eight times", 1, "the eight sequences use the same weights."),
+            Wrong("weights eight times", 0, "the eight sequences use the same weights."),
             Wrong("keys alone", room // per // 4, "half of the cache is missing."),
         ],
     ),

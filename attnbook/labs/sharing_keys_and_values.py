@@ -32,6 +32,7 @@ COUNT_FROM = "heads counted from"
 NAMES = {"MHA": "multi-head", "GQA": "grouped-query", "MQA": "multi-query"}
 FAMILY = "{short}: $H_q$ = {H_q}, $H_{{kv}}$ = {H_kv}, $r$ = {r}"
 QUERY_HEADS, KV_HEADS = "query heads", "key/value heads"
+KV_HEAD = "key/value head"
 RELATIVE = "Compared with one key/value head per query head"
 QUANTITIES = (
     "numbers in $W_K$ and $W_V$",
@@ -75,7 +76,7 @@ CAPTION_CACHE = (
 MODEL = "model"
 DEVICE = "memory of the device"
 SAMPLES = "sequences at once $B$"
-MEMORY_TITLE = "GiB for weights and cache, 2 bytes a number"
+MEMORY_TITLE = "{model}, {B}: GiB for weights and cache"
 LENGTH_TITLE = "positions of each sequence"
 PUBLISHED = "{H_kv}, as published"
 DEVICE_HAS = "device: {device} GiB"
@@ -86,12 +87,12 @@ ALT_FITS = (
     "Curves of the memory for weights and cache of {model} against the length of {B}, on "
     "logarithmic scales. A line marks the {device} GiB of the device. {lines}."
 )
-ALT_LINE = "With {H_kv} key/value heads {fits}"
+ALT_LINE = "With {heads} it {fits}"
 CAPTION_FITS = (
-    "{model}: {billions} billion weights take {weights} GiB, a position of a sequence {per} KiB. "
-    "{said}"
+    "{model}: {billions} billion weights of 2 bytes take {weights} GiB, a position of a sequence "
+    "{per} KiB. {said}"
 )
-SAID_FITS = "On {device} GiB, {B} of {S} positions fit, and no more."
+SAID_FITS = "On {device} GiB there is room for {B} of at most {S} positions."
 SAID_NOT = "On {device} GiB the weights do not fit."
 
 TILE = "keys in a tile"
@@ -103,6 +104,7 @@ EXPONENTIALS = "$e^{u−m}$ of the keys read"
 SO_FAR = "Output $o$ so far"
 MAXIMUM = "$m$ = {m}"
 SUM = "sum $z$ = {z}"
+WHOLE_ROW = "whole row: {o}"
 ALT_TILES = (
     "Three pictures. Bars of twelve scores {u}; the first {read} are read, their maximum is {m}. "
     "Bars of the exponentials of the scores read, less the maximum: {e}, with the sum {z}. A line "
@@ -454,12 +456,13 @@ def compute_fits(model: str, device: int, B: int) -> WhatFits:
 
 def draw_fits(arrays: WhatFits) -> Picture:
     """Draw memory against length, one curve for each number of heads, and the device."""
-    panel = Panel(80, 74, 490, 300, (EXPONENTS[0], EXPONENTS[-1]), (LOWEST, HIGHEST))
+    panel = Panel(80, 74, 470, 300, (EXPONENTS[0], EXPONENTS[-1]), (LOWEST, HIGHEST))
+    sequences = _count(arrays.B, SEQUENCE)
     x = np.linspace(EXPONENTS[0], EXPONENTS[-1], 97)
     items = [
         axes(
             panel,
-            title=MEMORY_TITLE,
+            title=MEMORY_TITLE.format(model=arrays.model, B=sequences),
             x_label=LENGTH_TITLE,
             x_ticks=tuple((n, whole(2**n)) for n in EXPONENTS[::4]),
             y_ticks=tuple((n, str(2**n)) for n in range(LOWEST, HIGHEST + 1, 2)),
@@ -468,7 +471,7 @@ def draw_fits(arrays: WhatFits) -> Picture:
     ]
     ends, told = [], []
     for n, H_kv in enumerate(arrays.H_kv):
-        colour, dash = _head_look(arrays, n)
+        colour, dash, marker = _head_look(arrays, n)
         y = np.log2((arrays.weights[n] + arrays.B * arrays.per_position[n] * 2**x) / GIB)
         seen = (y >= LOWEST) & (y <= HIGHEST)
         if seen.any():
@@ -477,39 +480,41 @@ def draw_fits(arrays: WhatFits) -> Picture:
         fits = FITS.format(S=whole(longest)) if longest >= 0 else TOO_LARGE
         place = np.log2(max(longest, 1))
         if EXPONENTS[0] <= place <= EXPONENTS[-1]:
-            shape = style.MARKERS[n]
-            items.append(mark(panel.x(place), panel.y(np.log2(arrays.device)), shape, colour, 7))
-        ends.append((H_kv, fits, colour, dash))
-        told.append(ALT_LINE.format(H_kv=H_kv, fits=fits))
+            items.append(mark(panel.x(place), panel.y(np.log2(arrays.device)), marker, colour, 7))
+        ends.append((H_kv, fits, colour, dash, marker))
+        told.append(ALT_LINE.format(heads=_count(H_kv, KV_HEAD), fits=fits))
     published = BY_NAME[arrays.model].H_kv
-    for n, (H_kv, fits, colour, dash) in enumerate(ends):
+    left = 575
+    for n, (H_kv, fits, colour, dash, marker) in enumerate(ends):
         y = 96 + 76 * n
         text = PUBLISHED.format(H_kv=H_kv) if H_kv == published else str(H_kv)
         items += [
-            Line(590, y, 630, y, colour, 3, dash),
-            mark(610, y, style.MARKERS[n], colour, 6),
-            Text(590, y + 24, HEADS_LABEL.format(text=text), fill=colour, bold=True),
-            Text(590, y + 46, fits),
+            Line(left, y, left + 40, y, colour, 3, dash),
+            mark(left + 20, y, marker, colour, 6),
+            Text(left, y + 24, HEADS_LABEL.format(text=text), fill=colour, bold=True),
+            Text(left, y + 46, fits),
         ]
     y = 96 + 76 * 3
     items += [
-        Line(590, y, 630, y, style.INK, 2, style.DASHES[1]),
-        Text(590, y + 24, DEVICE_HAS.format(device=arrays.device), bold=True),
+        Line(left, y, left + 40, y, style.INK, 2, style.DASHES[1]),
+        Text(left, y + 24, DEVICE_HAS.format(device=arrays.device), bold=True),
     ]
     alt = ALT_FITS.format(
         model=arrays.model,
-        B=_count(arrays.B, SEQUENCE),
+        B=sequences,
         device=arrays.device,
         lines=". ".join(told),
     )
     return Picture(800, 450, items, alt)
 
 
-def _head_look(arrays: WhatFits, n: int) -> tuple[str, tuple[float, ...]]:
-    """Return colour and line of a curve: the published number of heads is the solid one."""
+def _head_look(arrays: WhatFits, n: int) -> tuple[str, tuple[float, ...], str]:
+    """Return colour, line and marker of a curve: the published number of heads is solid."""
     if arrays.H_kv[n] == BY_NAME[arrays.model].H_kv:
-        return style.KEY, ()
-    return (style.GRADIENT, style.DASHES[1]) if n == 0 else (style.QUERY, style.DASHES[3])
+        return style.KEY, (), "square"
+    if n == 0:
+        return style.GRADIENT, style.DASHES[1], "circle"
+    return style.QUERY, style.DASHES[3], "triangle"
 
 
 def caption_fits(arrays: WhatFits) -> str:
@@ -587,6 +592,7 @@ def draw_tiles(arrays: RunningMaximum) -> Picture:
     above = Panel(60, 60, 430, 150, (0, KEYS), (-1.6, 3.2))
     below = Panel(60, 280, 430, 110, (0, KEYS), (0, 1.3))
     right = Panel(580, 60, 200, 330, (0, 12.4), (-0.4, 10.4))
+    dash = style.DASHES[1]
     items: list = []
     if steps:
         x = above.x(read - tile)
@@ -619,7 +625,9 @@ def draw_tiles(arrays: RunningMaximum) -> Picture:
             x_ticks=tuple((n, str(n)) for n in (0, 4, 8, 12)),
             y_ticks=tuple((n, str(n)) for n in (0, 5, 10)),
         ),
-        horizontal(right, arrays.end, number(arrays.end, 3), style.OUTPUT),
+        horizontal(right, arrays.end, stroke=style.OUTPUT),
+        Line(right.left + 14, right.y(1), right.left + 44, right.y(1), style.OUTPUT, 2, dash),
+        Text(right.left + 52, right.y(1), WHOLE_ROW.format(o=number(arrays.end, 3))),
     ]
     if steps:
         places = range(1, steps + 1)
