@@ -1,0 +1,510 @@
+"""Training: each model's gradient against finite differences, each part against its formula."""
+
+import math
+
+import numpy as np
+import pytest
+
+from attnbook.training import (
+    Model,
+    accuracy,
+    adam_step,
+    after_the_same,
+    by_target,
+    cross_entropy,
+    cross_entropy_backward,
+    generate,
+    gradient,
+    initial,
+    logits_backward,
+    logits_of,
+    no_moments,
+    pack,
+    previous,
+    span,
+    tasks,
+    train,
+    unpack,
+    weight_on,
+)
+
+# Every model that chapter 13 trains, with its task; and small ones with all sizes different.
+PLACES = tasks.arrangements()
+TRAINED = {
+    **{
+        f"recall, d_k = {d_k}, scale {scale}": (
+            Model(20, 4, d=16, d_k=d_k, causal=False, scale=scale),
+            tasks.recall,
+        )
+        for d_k in (4, 32, 256)
+        for scale in (None, 1.0)
+    },
+    "no mask": (Model(8, 8, d=16, d_k=16, positions=12, causal=False), tasks.next_word),
+    "mask": (Model(8, 8, d=16, d_k=16, positions=12), tasks.next_word),
+    "no shift": (Model(8, 8, d=16, d_k=16, positions=12), tasks.same_word),
+    "one head": (Model(8, 16, d=32, d_k=16, positions=6, causal=False), tasks.neighbours),
+    "two heads": (Model(8, 16, 32, 8, 2, 2, positions=6, causal=False), tasks.neighbours),
+    "order": (Model(4, 2, 32, 8, 4, 4, causal=False), lambda rng: PLACES),
+    "order, mask": (Model(4, 2, 32, 8, 4, 4, layers=2), lambda rng: PLACES),
+    "order, positions": (Model(4, 2, 32, 8, 4, 4, positions=6, causal=False), lambda rng: PLACES),
+    "repetition, one layer": (Model(16, 16, d=32, d_k=16, positions=20), tasks.repetitions),
+    "repetition": (Model(16, 16, d=32, d_k=16, layers=2, positions=20), tasks.repetitions),
+    **{
+        f"H_kv = {H_kv}, d_k = {d_k}": (
+            Model(8, 32, 32, d_k, 4, H_kv, positions=6),
+            tasks.last_four,
+        )
+        for d_k in (8, 4)
+        for H_kv in (4, 2, 1)
+    },
+}
+SMALL = {
+    "one head": Model(tokens=3, outputs=2, d=4, d_k=5),
+    "three layers": Model(tokens=5, outputs=3, d=4, d_k=2, H_q=2, H_kv=2, layers=3, positions=7),
+    "groups": Model(tokens=4, outputs=5, d=3, d_k=2, H_q=6, H_kv=2, layers=2, causal=False),
+    "shared": Model(tokens=4, outputs=2, d=3, d_k=1, H_q=5, H_kv=1, positions=9, scale=0.7),
+}
+
+
+def difference(model, theta, direction, batch, h=1e-5):
+    """The central difference of the loss along a direction."""
+    plus, minus = (gradient(model, theta + s * h * direction, *batch)[0] for s in (1, -1))
+    return (plus - minus) / (2 * h)
+
+
+def parts(model, theta):
+    """For each matrix of the model a vector like theta that is 1 there and 0 elsewhere."""
+    ends = np.cumsum([x.size for x in matrices(unpack(model, theta))])
+    for start, end in zip([0, *ends], ends, strict=False):
+        if end > start:
+            chosen = np.zeros(theta.size)
+            chosen[start:end] = 1
+            yield chosen
+
+
+def matrices(weights):
+    return [
+        weights.embedding,
+        weights.position,
+        *(W for layer in weights.layers for W in layer),
+        weights.W_out,
+    ]
+
+
+# ---- gradients ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", TRAINED)
+def test_the_gradient_by_every_matrix_of_a_trained_model(name):
+    model, task = TRAINED[name]
+    rng = np.random.default_rng(3)
+    theta, batch = initial(model, rng), task(rng)
+    loss, dtheta = gradient(model, theta, *batch)
+    assert loss > 0
+    for chosen in parts(model, theta):
+        direction = chosen * rng.normal(size=theta.size)
+        direction /= np.linalg.norm(direction)
+        slope = dtheta @ direction
+        assert difference(model, theta, direction, batch) == pytest.approx(
+            slope, rel=2e-6, abs=1e-8
+        )
+        assert np.abs(dtheta[chosen == 1]).max() > 1e-6
+
+
+@pytest.mark.parametrize("name", SMALL)
+@pytest.mark.parametrize("answers", [1, 2])
+def test_the_gradient_by_every_single_parameter(name, answers):
+    model = SMALL[name]._replace(outputs=6)
+    rng = np.random.default_rng(4)
+    theta, tokens = initial(model, rng), rng.integers(model.tokens, size=(2, 7))
+    shape = tokens.shape if answers == 1 else (*tokens.shape, answers)
+    targets = rng.integers(-1, 6 // answers, size=shape)
+    _, dtheta = gradient(model, theta, tokens, targets)
+    found = [difference(model, theta, e, (tokens, targets)) for e in np.eye(theta.size)]
+    np.testing.assert_allclose(dtheta, found, rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", TRAINED)
+def test_the_step_of_a_run_is_the_book_s_forward_and_backward(name):
+    model, task = TRAINED[name]
+    rng = np.random.default_rng(2)
+    theta = initial(model, rng)
+    tokens, targets = task(rng)
+    weights = unpack(model, theta)
+    forward = logits_of(model, weights, tokens)
+    logits = by_target(forward.logits, targets)
+    dlogits = cross_entropy_backward(logits, targets).reshape(forward.logits.shape)
+    d = logits_backward(dlogits, model, weights, tokens, forward)
+    loss, dtheta = gradient(model, theta, tokens, targets)
+    assert loss == pytest.approx(cross_entropy(logits, targets), rel=1e-13)
+    np.testing.assert_allclose(dtheta, pack(d), rtol=1e-10, atol=1e-15)
+
+
+# ---- the model against its formula -------------------------------------------------------------
+
+
+def plain_logits(model, w, tokens):
+    """One sequence, number by number."""
+    T, d = len(tokens), model.d
+    X = [[w.embedding[x][p] for p in range(d)] for x in tokens]
+    if model.positions:
+        X = [[X[t][p] + w.position[t][p] for p in range(d)] for t in range(T)]
+    scale = model.scale or 1 / math.sqrt(model.d_k)
+    for W_Q, W_K, W_V, W_O in w.layers:
+        added = [[0.0] * d for _ in range(T)]
+        for h in range(model.H_q):
+            g = h // (model.H_q // model.H_kv)
+            for i in range(T):
+                seen = range(i + 1 if model.causal else T)
+                q = [X[i] @ W_Q[:, h * model.d_k + c] for c in range(model.d_k)]
+                e = []
+                for j in seen:
+                    k = [X[j] @ W_K[:, g * model.d_k + c] for c in range(model.d_k)]
+                    e.append(math.exp(scale * sum(a * b for a, b in zip(q, k, strict=True))))
+                for c in range(model.d_k):
+                    v = [X[j] @ W_V[:, g * model.d_k + c] for j in seen]
+                    o = sum(a * b for a, b in zip(e, v, strict=True)) / sum(e)
+                    for p in range(d):
+                        added[i][p] += o * W_O[h * model.d_k + c, p]
+        X = [[X[t][p] + added[t][p] for p in range(d)] for t in range(T)]
+    return np.array(X) @ w.W_out
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_logits(name):
+    model = SMALL[name]
+    rng = np.random.default_rng(5)
+    w = unpack(model, initial(model, rng))
+    tokens = rng.integers(model.tokens, size=(3, 6))
+    forward = logits_of(model, w, tokens)
+    for got, sequence in zip(forward.logits, tokens, strict=True):
+        np.testing.assert_allclose(got, plain_logits(model, w, sequence), rtol=1e-9, atol=1e-11)
+    assert len(forward.heads) == model.layers
+    assert forward.heads[-1].A.shape == (3, model.H_q, 6, 6)
+
+
+@pytest.mark.parametrize("size", [3.0, 30.0, 3000.0])
+def test_the_step_of_a_run_with_scores_of_any_size(size):
+    model = SMALL["three layers"]._replace(outputs=6)
+    rng = np.random.default_rng(27)
+    theta = initial(model, rng)
+    for layer in unpack(model, theta).layers:
+        layer.W_Q[:] *= size
+    tokens, targets = rng.integers(5, size=(2, 7)), rng.integers(-1, 6, size=(2, 7))
+    weights = unpack(model, theta)
+    forward = logits_of(model, weights, tokens)
+    d = cross_entropy_backward(forward.logits, targets)
+    expected = pack(logits_backward(d, model, weights, tokens, forward))
+    np.testing.assert_allclose(
+        gradient(model, theta, tokens, targets)[1], expected, rtol=1e-8, atol=1e-12 * size
+    )
+
+
+def test_the_mask_hides_what_comes_later_and_nothing_else_does():
+    rng = np.random.default_rng(6)
+    tokens = rng.integers(5, size=(2, 7))
+    changed = tokens.copy()
+    changed[:, 4] = (changed[:, 4] + 1) % 5
+    for causal in (True, False):
+        model = Model(5, 4, d=6, d_k=3, layers=2, positions=7, causal=causal)
+        w = unpack(model, initial(model, rng))
+        a, b = (logits_of(model, w, x).logits[:, :4] for x in (tokens, changed))
+        assert np.array_equal(a, b) == causal
+
+
+def test_what_theta_holds():
+    model = SMALL["groups"]
+    theta = initial(model, np.random.default_rng(7))
+    w = unpack(model, theta)
+    assert [x.shape for x in matrices(w)] == [
+        (4, 3),
+        (0, 3),
+        *[(3, 12), (3, 4), (3, 4), (12, 3)] * 2,
+        (3, 5),
+    ]
+    np.testing.assert_array_equal(pack(w), theta)
+    np.testing.assert_array_equal(np.concatenate([x.ravel() for x in matrices(w)]), theta)
+    w.layers[1].W_V[2, 3] = 99
+    assert (theta == 99).sum() == 1
+
+
+def test_the_spread_of_a_random_start():
+    model = Model(tokens=90, outputs=70, d=80, d_k=20, H_q=3, H_kv=3, positions=60)
+    w = unpack(model, initial(model, np.random.default_rng(8)))
+    expected = [1, 1, *[80**-0.5] * 3, 60**-0.5, 80**-0.5]
+    for x, sd in zip(matrices(w), expected, strict=True):
+        assert abs(x.mean()) < 5 * sd / math.sqrt(x.size)
+        assert x.std() == pytest.approx(sd, rel=5 / math.sqrt(2 * x.size))
+
+
+# ---- loss --------------------------------------------------------------------------------------
+
+
+def test_cross_entropy_and_its_gradient():
+    rng = np.random.default_rng(9)
+    logits, targets = rng.normal(size=(2, 3, 4)) * 5, np.array([[0, -1, 3], [2, 2, -1]])
+    total, right = 0.0, 0
+    expected = np.zeros_like(logits)
+    for i in range(2):
+        for j in range(3):
+            if targets[i, j] >= 0:
+                e = [math.exp(x) for x in logits[i, j]]
+                total -= math.log(e[targets[i, j]] / sum(e))
+                right += e[targets[i, j]] == max(e)
+                expected[i, j] = [(x / sum(e) - (c == targets[i, j])) / 4 for c, x in enumerate(e)]
+    assert cross_entropy(logits, targets) == pytest.approx(total / 4)
+    assert accuracy(logits, targets) == right / 4
+    np.testing.assert_allclose(cross_entropy_backward(logits, targets), expected, atol=1e-15)
+    np.testing.assert_allclose(cross_entropy_backward(logits, targets).sum(axis=-1), 0, atol=1e-15)
+
+
+def test_large_logits_overflow_nothing():
+    logits = np.array([[1e300, -1e300], [0.0, 800.0]])
+    assert cross_entropy(logits, [0, 0]) == 400
+    assert cross_entropy_backward(logits, [0, 0]).tolist() == [[0, 0], [-0.5, 0.5]]
+
+
+# ---- Adam --------------------------------------------------------------------------------------
+
+
+def test_adam_is_its_recurrence():
+    rng = np.random.default_rng(10)
+    theta, slopes = rng.normal(size=3), rng.normal(size=(5, 3)) * [1, 1e-3, 1e3]
+    expected, m, v = list(theta), [0.0] * 3, [0.0] * 3
+    moments = no_moments(theta)
+    for t, d in enumerate(slopes, 1):
+        theta, moments = adam_step(theta, d, moments, rate=0.1, beta=(0.8, 0.95), eps=1e-3)
+        for i in range(3):
+            m[i] = 0.8 * m[i] + 0.2 * d[i]
+            v[i] = 0.95 * v[i] + 0.05 * d[i] ** 2
+            root = math.sqrt(v[i] / (1 - 0.95**t))
+            expected[i] -= 0.1 * m[i] / (1 - 0.8**t) / (root + 1e-3)
+        np.testing.assert_allclose(theta, expected, rtol=1e-12)
+        assert moments.step == t
+
+
+def test_a_step_changes_no_input():
+    theta, d = np.ones(3), np.arange(3.0)
+    moments = adam_step(theta, d, no_moments(theta), rate=0.1)[1]
+    kept = moments.m.copy(), moments.v.copy()
+    adam_step(theta, d, moments, rate=0.1)
+    assert theta.tolist() == [1, 1, 1]
+    assert d.tolist() == [0, 1, 2]
+    np.testing.assert_array_equal(moments.m, kept[0])
+    np.testing.assert_array_equal(moments.v, kept[1])
+
+
+# ---- runs --------------------------------------------------------------------------------------
+
+
+def test_a_run_is_its_steps():
+    model = Model(20, 4, d=6, d_k=5, causal=False)
+    seen = []
+    run = train(
+        model,
+        tasks.recall,
+        steps=4,
+        rate=0.01,
+        seed=11,
+        watch=lambda step, theta, loss: seen.append((step, theta.copy(), loss)),
+    )
+    rng = np.random.default_rng(11)
+    theta = initial(model, rng)
+    moments = no_moments(theta)
+    for step, (number, watched, told) in enumerate(seen):
+        loss, dtheta = gradient(model, theta, *tasks.recall(rng))
+        assert number == step
+        assert run.losses[step] == told == loss
+        np.testing.assert_array_equal(watched, theta)
+        theta, moments = adam_step(theta, dtheta, moments, rate=0.01)
+    assert len(seen) == 4
+    np.testing.assert_array_equal(run.theta, theta)
+
+
+@pytest.mark.parametrize("name", TRAINED)
+def test_last_digits_do_not_decide_a_run(name, monkeypatch):
+    """Other processors round otherwise: a start that differs in the 13th digit ends alike."""
+    model, task = TRAINED[name]
+
+    def run(change):
+        def start(model, rng):
+            theta = initial(model, rng)
+            return theta * (1 + change * np.random.default_rng(12).normal(size=theta.size))
+
+        monkeypatch.setattr("attnbook.training.run.initial", start)
+        return train(model, task, steps=20, rate=0.01, seed=13).losses
+
+    np.testing.assert_allclose(run(1e-13), run(0), rtol=1e-6, atol=1e-9)
+
+
+def test_generate_draws_with_the_probabilities_of_the_model():
+    model = Model(tokens=3, outputs=3, d=4, d_k=2)
+    theta = initial(model, np.random.default_rng(14))
+    start = np.tile([[2, 0]], (4000, 1))
+    text = generate(model, theta, start, 2, np.random.default_rng(15))
+    assert text.shape == (4000, 4)
+    np.testing.assert_array_equal(text[:, :2], start)
+    for t in (2, 3):
+        context = text[0, :t]
+        followed = text[(text[:, :t] == context).all(axis=1), t]
+        u = logits_of(model, unpack(model, theta), context[None]).logits[0, -1]
+        p = np.exp(u) / np.exp(u).sum()
+        share = np.bincount(followed, minlength=3) / len(followed)
+        assert (abs(share - p) < 5 * np.sqrt(p * (1 - p) / len(followed))).all()
+
+
+def test_span():
+    assert span([0.5, 0.25]) == "0.250 to 0.500"
+    assert span(np.array([1234.5])) == "1.23e+03"
+    assert span([1.0, 0.9999]) == "1.00"
+    assert span([0.0, 12.0]) == "0.00 to 12.0"
+
+
+# ---- tasks -------------------------------------------------------------------------------------
+
+
+def test_recall_asks_for_the_value_of_a_key():
+    tokens, targets = tasks.recall(np.random.default_rng(16), B=50)
+    assert tokens.shape == targets.shape == (50, 5)
+    assert (targets[:, :-1] == -1).all()
+    for row, y in zip(tokens.tolist(), targets[:, -1], strict=True):
+        pairs = {token // 4: token % 4 for token in row[:4]}
+        assert sorted(pairs) == [0, 1, 2, 3]
+        assert pairs[row[4] - 16] == y
+    assert len(set(targets[:, -1])) == 4
+
+
+def test_sentences_follow_the_grammar():
+    text = tasks.sentences(np.random.default_rng(17), B=400, T=9)
+    steps = np.diff(text, axis=1) % 8
+    assert set(steps.ravel()) == {1, 3}
+    assert abs((steps == 1).mean() - 0.5) < 5 * 0.5 / math.sqrt(steps.size)
+    assert tasks.legal(text) == 1
+    rng = np.random.default_rng(18)
+    assert tasks.legal(rng.integers(8, size=(2000, 9))) == pytest.approx(0.25, abs=0.02)
+    for task, shift in ((tasks.next_word, 1), (tasks.same_word, 0)):
+        tokens, targets = task(np.random.default_rng(19), B=7, T=5)
+        assert tokens.shape == targets.shape == (7, 5)
+        np.testing.assert_array_equal(tokens[:, shift:], targets[:, : 5 - shift])
+
+
+def test_names():
+    tokens, targets = tasks.neighbours(np.random.default_rng(20), B=3, T=7)
+    for b in range(3):
+        for t in range(7):
+            inner = 0 < t < 6
+            asked = [tokens[b, t - 1], tokens[b, t + 1]] if inner else [-1, -1]
+            assert targets[b, t].tolist() == asked
+    tokens, targets = tasks.last_four(np.random.default_rng(21), B=3, T=8)
+    assert (targets[:, :-1] == -1).all()
+    np.testing.assert_array_equal(targets[:, -1], tokens[:, 3:7])
+
+
+def test_arrangements_are_all_there_once():
+    tokens, targets = tasks.arrangements(4)
+    assert tokens.shape == (12, 5)
+    assert len({tuple(row) for row in tokens.tolist()}) == 12
+    for row, target in zip(tokens.tolist(), targets.tolist(), strict=True):
+        assert sorted(row) == [0, 1, 2, 2, 3]
+        assert row[-1] == 3
+        assert target == [-1] * 4 + [0 if row.index(0) < row.index(1) else 1]
+
+
+def test_repetitions():
+    tokens, targets = tasks.repetitions(np.random.default_rng(22), B=40, T=20)
+    periods = set()
+    for row, asked in zip(tokens.tolist(), targets.tolist(), strict=True):
+        period = next(t for t in range(1, 20) if row[t] == row[0])
+        periods.add(period)
+        assert len(set(row[:period])) == period
+        assert all(row[t] == row[t - period] for t in range(period, 20))
+        assert asked[:period] == [-1] * period
+        assert asked[period:-1] == row[period + 1 :]
+        assert asked[-1] == row[20 - period]
+    assert periods == {6, 7, 8, 9, 10}
+
+
+# ---- patterns ----------------------------------------------------------------------------------
+
+
+def test_patterns_name_their_keys():
+    rng = np.random.default_rng(23)
+    tokens = rng.integers(4, size=(3, 9))
+    there = after_the_same(tokens)
+    for b in range(3):
+        for i in range(9):
+            for j in range(9):
+                assert there[b, i, j] == (1 <= j <= i and tokens[b, j - 1] == tokens[b, i])
+    assert np.argwhere(previous(4)).tolist() == [[1, 0], [2, 1], [3, 2]]
+
+
+def test_weight_on_is_a_mean_over_rows_that_have_such_a_key():
+    rng = np.random.default_rng(24)
+    A = rng.dirichlet(np.ones(5), size=(2, 3))
+    there = rng.random((2, 3, 5)) < 0.3
+    there[0, 1] = False
+    rows = [A[b, i][there[b, i]].sum() for b in range(2) for i in range(3) if there[b, i].any()]
+    assert weight_on(A, there) == pytest.approx(np.mean(rows))
+    with pytest.raises(ValueError, match="names no key"):
+        weight_on(A, np.zeros((3, 5), bool))
+
+
+# ---- bad input ---------------------------------------------------------------------------------
+
+GOOD = Model(tokens=5, outputs=3, d=4, d_k=2, positions=6)
+THETA = initial(GOOD, np.random.default_rng(25))
+
+
+@pytest.mark.parametrize(
+    ("tokens", "message"),
+    [
+        ([[0, 5]], "must lie in 0, ..., 4"),
+        ([[-1, 2]], "must lie in 0, ..., 4"),
+        ([0, 1], "for one sequence write"),
+        ([[0.0, 1.0]], "integers"),
+        (np.zeros((0, 3), int), "at least one"),
+        ([[0] * 7], "6 position vectors, too few for sequences of length 7"),
+    ],
+)
+def test_bad_tokens(tokens, message):
+    with pytest.raises(ValueError, match=message):
+        logits_of(GOOD, unpack(GOOD, THETA), tokens)
+
+
+@pytest.mark.parametrize(
+    ("targets", "message"),
+    [
+        ([0, 3], "classes 0, ..., 2"),
+        ([0, -2], "classes 0, ..., 2"),
+        ([-1, -1], "no target"),
+        ([0], "one for each row of logits"),
+        ([0.0, 1.0], "integer targets"),
+    ],
+)
+@pytest.mark.parametrize("f", [cross_entropy, cross_entropy_backward, accuracy])
+def test_bad_targets(f, targets, message):
+    with pytest.raises(ValueError, match=message):
+        f(np.zeros((2, 3)), targets)
+
+
+def test_bad_models():
+    rng = np.random.default_rng(26)
+    for change in ({"d": 0}, {"layers": 1.5}, {"positions": -1}, {"H_q": 3, "H_kv": 2}):
+        with pytest.raises(ValueError, match=next(iter(change))):
+            initial(GOOD._replace(**change), rng)
+    with pytest.raises(ValueError, match=rf"\({THETA.size},\)"):
+        unpack(GOOD, THETA[1:])
+    with pytest.raises(ValueError, match="finite"):
+        cross_entropy([[np.nan, 0.0]], [0])
+
+
+def test_a_run_that_explodes_says_so():
+    theta = np.where(np.arange(THETA.size) % 2, 1e200, -1e200)
+    with pytest.raises(FloatingPointError, match="smaller rate"):
+        gradient(GOOD, theta, [[0, 3, 1]], [[1, 2, -1]])
+
+
+def test_targets_that_cannot_be_cut_out_of_the_logits():
+    for targets in (np.zeros((1, 4), int), np.zeros((1, 3, 2), int)):
+        with pytest.raises(ValueError, match="m a divisor"):
+            gradient(GOOD, THETA, [[0, 3, 1]], targets)
