@@ -1,5 +1,6 @@
 """Every row of the coverage ledger has its cell, and the cell's outputs show the row's numbers."""
 
+import csv
 import re
 
 import book
@@ -52,6 +53,32 @@ def test_the_ledger_is_whole():
         assert row.id[0] == row.source
         assert row.chapter in book.TEACHING | {"91"}
         assert row.claim
+
+
+def audit() -> list[dict[str, str]]:
+    """The verdicts of a reader who did not write the cells, in the order of the ledger."""
+    with (ledger.DATA / "coverage_audit.csv").open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_every_row_was_judged_to_be_treated():
+    verdicts = audit()
+    assert [line["id"] for line in verdicts] == list(ledger.rows())
+    assert [line["id"] for line in verdicts if line["verdict"] != "treated"] == []
+
+
+def test_every_verdict_names_a_cell_that_covers_the_row():
+    covering: dict[str, set[str]] = {}
+    for path in CHAPTERS:
+        for cell in book.load(path).cells:
+            for row in cell.metadata.get("covers", []):
+                covering.setdefault(row, set()).add(cell.id)
+    unnamed = [
+        line["id"]
+        for line in audit()
+        if not covering[line["id"]] & set(re.findall(r"[a-z0-9-]+", line["sentence"]))
+    ]
+    assert unnamed == []
 
 
 def test_every_exception_names_a_row_and_a_reason():
