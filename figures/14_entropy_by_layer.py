@@ -34,9 +34,10 @@ def picture() -> Picture:
     items.append(Text(790, 434, LAYER, anchor="end"))
     alt = (
         "Two panels over the 30 layers, nine circles for the heads of a layer and a line through "
-        "their medians. Above, entropy as a share of its maximum: high in layers 0, 1, 10 and 11, "
-        "mostly below one half from layer 2 to 9 and from 20 on, with a wide range in most layers. "
-        "Below, the weight on the first token, high where the entropy is low."
+        "their medians. Above, entropy as a share of its maximum: the median is highest in layers "
+        "0, 1, 10, 11 and 27 and lowest in 5, 7, 20 and 24, with a wide range in most layers. "
+        "Below, the weight on the first token: its median is near 1 where the entropy is lowest, "
+        "and near 0 in layer 11."
     )
     return Picture(800, 450, items, alt)
 

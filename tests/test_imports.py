@@ -55,6 +55,7 @@ LAYERS = {
     # the independent oracle and its data
     "exact": Layer(set(), {"sympy"}),
     "examples": Layer(set(), set()),
+    "sources": Layer({"exact"}, set()),
     # pictures, without mathematics of attention
     "style": Layer(set(), set()),
     "markup": Layer({"style"}, set()),

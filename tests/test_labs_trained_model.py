@@ -1,16 +1,16 @@
-"""The recordings, the catalogue of patterns, rotary positions, and the labs of chapter 14."""
+"""The labs of chapter 14: real maps, the catalogue, shared keys and the copy that moves away."""
 
 import math
 
 import numpy as np
 import pytest
 
-from attnbook import recordings, rotary
+from attnbook import recordings
 from attnbook.diagrams import number
 from attnbook.examples import M_SENTENCE
-from attnbook.head_catalogue import PATTERNS, named_keys, score, uniform
+from attnbook.head_catalogue import PATTERNS
 from attnbook.labs import attention_in_a_trained_model as labs
-from attnbook.picture import Polygon, Rect, Text
+from attnbook.picture import Line, Polygon, Rect, Text
 
 LIST = recordings.word_list()
 
@@ -26,118 +26,12 @@ def texts(picture):
     return [item.text for item in picture.items if isinstance(item, Text)]
 
 
-# ---- the recordings ----------------------------------------------------------------------------
-
-
-def test_shapes_and_types():
-    for text, layers in ((recordings.sentence(), 30), (LIST, 6)):
-        T = len(text.tokens)
-        assert len(text.layers) == layers
-        assert text.q.shape == (layers, 9, T, 64)
-        assert text.k.shape == text.v.shape == (layers, 3, T, 64)
-        assert text.q.dtype == text.k.dtype == text.v.dtype == np.float16
-        assert "".join(text.tokens) == text.text
-        assert [p for _, p in text.next_tokens] == sorted((p for _, p in text.next_tokens))[::-1]
-    encoder = recordings.encoder_sentence()
-    assert encoder.A.shape == (6, 12, 7, 7)
-    np.testing.assert_allclose(encoder.A.sum(axis=-1), 1, atol=1e-6)
-
-
-def test_nobody_can_write_to_a_recording():
-    arrays = [LIST.q, LIST.k, LIST.v, recordings.encoder_sentence().A, labs.weights(labs.LIST)]
-    for x in arrays:
+def test_nobody_can_write_to_the_weights_of_a_lab():
+    for text in labs.TEXTS:
         with pytest.raises(ValueError, match="read-only"):
-            x[...] = 0
-
-
-def test_provenance_stands_beside_the_arrays():
-    said = (recordings.FOLDER / "README.md").read_text(encoding="utf-8")
-    for file in recordings.FOLDER.iterdir():
-        assert f"`{file.name}`" in said or file.name == "README.md"
-    for word in ("SmolLM2-135M-Instruct", "all-MiniLM-L6-v2", "Apache License 2.0", "4 bits"):
-        assert word in said
-    assert "Apache License" in (recordings.FOLDER / "LICENSE").read_text(encoding="utf-8")
-
-
-@pytest.mark.parametrize(("n", "h", "i"), [(0, 0, 17), (1, 2, 9), (2, 4, 12), (3, 8, 1), (5, 5, 0)])
-def test_weights_are_softmax_of_the_shared_keys(n, h, i):
-    a = recordings.weights(LIST)[n, h, i]
-    np.testing.assert_allclose(
-        a[: i + 1], plain_row(LIST.q[n, h, i], LIST.k[n, h // 3, : i + 1]), atol=1e-12
-    )
-    assert not a[i + 1 :].any()
-
-
-# ---- patterns ----------------------------------------------------------------------------------
-
-
-def test_keys_named_by_each_pattern():
-    tokens = ("a", "b", "a", ",", "b", "a", "d")
-    there = {name: np.argwhere(named_keys(name, tokens)).tolist() for name in PATTERNS}
-    assert there["first token"] == [[i, 0] for i in range(2, 7)]
-    assert there["previous token"] == [[i, i - 1] for i in range(2, 7)]
-    assert there["itself"] == [[i, i] for i in range(2, 7)]
-    assert there["next token"] == [[i, i + 1] for i in range(2, 6)]
-    assert there["three back"] == [[i, i - 3] for i in range(4, 7)]
-    assert there["comma"] == [[i, 3] for i in range(4, 7)]
-    assert there["after the same"] == [[2, 1], [4, 2], [5, 1], [5, 3]]
-
-
-def test_what_a_text_cannot_show_names_nothing():
-    for name in ("comma", "after the same", "three back"):
-        assert not named_keys(name, ("a", "b", "c", "d")).any()
-    with pytest.raises(ValueError, match="there is no pattern 'topic'"):
-        named_keys("topic", ("a", "b"))
-
-
-def test_scores_of_all_heads_by_loops():
-    A = recordings.weights(LIST)
-    for name in PATTERNS:
-        P = named_keys(name, LIST.tokens) & np.tri(18, dtype=bool)
-        if not P.any():
-            continue
-        s = score(A, P)
-        rows = [i for i in range(18) if P[i].any()]
-        for n, h in ((0, 2), (3, 6)):
-            total = sum(A[n, h, i, j] for i in rows for j in range(18) if P[i, j])
-            assert math.isclose(s[n, h], total / len(rows))
-
-
-def test_no_row_and_no_key_are_told():
-    with pytest.raises(ValueError, match="no row names a key"):
-        score(np.eye(2), np.zeros((2, 2)))
-    with pytest.raises(ValueError, match="a row sees no key"):
-        uniform([[True, False], [False, False]])
-
-
-# ---- rotary positions --------------------------------------------------------------------------
-
-
-def test_turning_back_and_only_the_distance_matters():
-    rng = np.random.default_rng(3)
-    q, k = rng.normal(size=(2, 5, 6))
-    at = np.array([0, 2, 3, 7, 30])
-    np.testing.assert_allclose(rotary.rotate(rotary.rotate(q, at), -at), q, atol=1e-12)
-    scores = rotary.rotate(q, at) @ rotary.rotate(k, at).T
-    moved = rotary.rotate(q, at + 11) @ rotary.rotate(k, at + 11).T
-    np.testing.assert_allclose(scores, moved, atol=1e-12)
-    for i, j in np.ndindex(5, 5):
-        alone = q[i] @ rotary.rotate(k[[j]], [at[j] - at[i]])[0]
-        assert math.isclose(scores[i, j], alone, abs_tol=1e-12)
-
-
-def test_turns_as_complex_numbers():
-    x = np.random.default_rng(4).normal(size=(3, 8))
-    t = np.array([1.0, 5.0, 9.0])
-    z = (x[:, ::2] + 1j * x[:, 1::2]) * np.exp(1j * np.outer(t, 50.0 ** (-np.arange(4) / 4)))
-    turned = rotary.rotate(x, t, theta=50)
-    np.testing.assert_allclose(turned[:, ::2] + 1j * turned[:, 1::2], z, atol=1e-12)
-
-
-@pytest.mark.parametrize(("shape", "n"), [((3, 5), 3), ((3, 4), 2), ((4,), 1)])
-def test_wrong_shapes_of_turns_are_told(shape, n):
-    with pytest.raises(ValueError, match="one number for each of the T rows"):
-        rotary.rotate(np.ones(shape), np.arange(n))
+            labs.weights(text)[...] = 0
+    with pytest.raises(ValueError, match="read-only"):
+        labs.moved_weights(3)[...] = 0
 
 
 # ---- beside the hand-made map ------------------------------------------------------------------
@@ -203,7 +97,7 @@ def test_three_rows_of_one_query():
         )
     pairs = [np.abs(arrays.A[a] - arrays.A[b]).sum() / 2 for a, b in ((0, 1), (0, 2), (1, 2))]
     assert math.isclose(arrays.tv, max(pairs))
-    assert "head 6 0.72 on seven at place 5" in labs.caption_shared(arrays)
+    assert "head 6: 0.72 on seven at place 5" in labs.caption_shared(arrays)
 
 
 # ---- the copy moves away -----------------------------------------------------------------------
@@ -226,13 +120,14 @@ def test_moved_scores_by_complex_numbers():
 
 
 def test_where_triangle_and_square_stand():
-    for gap, i, distance in ((0, 11, 2), (3, 11, 5), (6, 11, 8), (7, 11, -1), (1, 17, -1)):
-        arrays = labs.compute_moved("17.4", gap, i) if gap in labs.GAPS else None
-        if arrays is None:
-            continue
+    for gap, i, distance in ((0, 11, 2), (3, 11, 5), (4, 13, 8), (7, 11, -1), (1, 17, -1)):
+        assert gap in labs.GAPS
+        arrays = labs.compute_moved("17.4", gap, i)
         assert (arrays.content, arrays.distance) == (i - 9, distance)
         old, new = np.arange(18), np.arange(18) + np.where(np.arange(18) >= 9, gap, 0)
         nine = [int(j) for j in old if new[i] - new[j] == 9]
         assert nine == ([distance] if distance >= 0 else [])
         marks = [x for x in labs.draw_moved(arrays).items if isinstance(x, Polygon)]
         assert len(marks) == 3
+        dashed = [x for x in labs.draw_moved(arrays).items if isinstance(x, Line) and x.dash]
+        assert len(dashed) == (gap > 0)

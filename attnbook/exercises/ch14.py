@@ -8,6 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from attnbook import exact
 from attnbook.exercises.parts import Choice, Number, Wrong
 from attnbook.exercises.programs import Program
 
@@ -128,8 +129,7 @@ cut = Number(
         Wrong("strict", (Fraction(1, 2), Fraction(1, 2), 0, 0),
               "a token may read itself under the causal mask."),
         Wrong("unchanged", (tenth, tenth, 3 * tenth, 5 * tenth), "that is the row before."),
-        Wrong("softmax again", (Fraction(30987, 100000), Fraction(30987, 100000),
-                                Fraction(38026, 100000), 0),
+        Wrong("softmax again", (*exact.softmax([tenth, tenth, 3 * tenth]), 0),
               "softmax was taken of the weights. They are no scores."),
     ],
 )  # fmt: skip

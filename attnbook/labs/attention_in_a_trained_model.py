@@ -105,7 +105,7 @@ CAPTION_SHARED = (
     "The same query token, the same keys, three rows of weights. Largest weight: {largest}. Two "
     "of the rows have up to {tv} of their weight on different keys."
 )
-LARGEST = "head {h} {a} on {token} at place {j}"
+LARGEST = "head {h}: {a} on {token} at place {j}"
 
 MOVED_HEAD = "layer.head"
 GAP = "places put between"
@@ -115,8 +115,10 @@ ALT_MOVED = (
     "Two rows of bars over the tokens of the word list, the weights of layer {layer}, head {head} "
     "for the query {token} at place {i}: above as recorded, below with {gap} places put between "
     "the two copies. A triangle marks what came after the earlier copy, {content} above and "
-    "{content_moved} below; a square marks the key nine places before the query, {distance}."
+    "{content_moved} below; a square marks the key nine places before the query, "
+    "{distance}.{break_}"
 )
+BREAK = " A dashed line shows where the places were put."
 NONE = "none in the lower row"
 CAPTION_MOVED = (
     "On what came after the earlier copy: {content} as recorded, {content_moved} moved away. {rest}"
@@ -638,6 +640,9 @@ def draw_moved(arrays: Moved) -> Picture:
         if distance >= 0:
             x = panel.left + step * (distance + 0.5) + (7 if distance == arrays.content else 0)
             items.append(Rect(x - 6, y - 6, 12, 12, style.SCORE))
+    if arrays.gap:  # where the places were put, in the lower row
+        x = panel.left + step * DISTANCE
+        items.append(Line(x, panel.top - 4, x, panel.bottom + 22, style.INK, 2, (5, 5)))
     items += _words(Panel(60, 336, 720, 84), 364)
     return Picture(800, 446, items, ALT_MOVED.format(**_moved_told(arrays)))
 
@@ -660,6 +665,7 @@ def _moved_told(arrays: Moved) -> dict[str, str]:
         "content_moved": number(arrays.A[1, arrays.content]),
         "distance": distance,
         "rest": rest if arrays.gap else REST_SAME,
+        "break_": BREAK if arrays.gap else "",
     }
 
 

@@ -181,6 +181,15 @@ class Book:
             page.close()
             self.shut_down_kernels()
 
+    @contextmanager
+    def blank_page(self) -> Iterator[Page]:
+        """Open a page without JupyterLab and without a network."""
+        context = self._browser.new_context(viewport=VIEWPORT, offline=True)
+        try:
+            yield context.new_page()
+        finally:
+            context.close()
+
     def shut_down_kernels(self) -> None:
         """End the kernels of notebooks that are not open any more."""
         for session in json.loads(self.server.ask("api/sessions")):
@@ -308,19 +317,6 @@ class Chapter:
         until(there, LIMIT, lambda: f"cell {number} of {self.path.name} is not in the page")
         cell.scroll_into_view_if_needed()
         return cell
-
-
-@contextmanager
-def blank_page(executable: str) -> Iterator[Page]:
-    """Open a page without JupyterLab and without a network."""
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=executable, args=ARGUMENTS)
-        try:
-            page = browser.new_page(viewport=VIEWPORT)
-            page.context.set_offline(True)
-            yield page
-        finally:
-            browser.close()
 
 
 @contextmanager

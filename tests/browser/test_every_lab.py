@@ -171,8 +171,8 @@ def restarted(chapter: Chapter, labs: list[Shown]) -> None:
 
 
 @pytest.fixture
-def page(browser):
-    with driver.blank_page(browser) as page:
+def page(book):
+    with book.blank_page() as page:
         yield page
 
 
@@ -214,8 +214,8 @@ def makers() -> list:
 
 
 @pytest.fixture(scope="module")
-def canvas(browser):
-    with driver.blank_page(browser) as page:
+def canvas(book):
+    with book.blank_page() as page:
         yield page
 
 

@@ -1,0 +1,79 @@
+"""The patterns of the head catalogue: which keys they name, and what a head scores."""
+
+import math
+
+import numpy as np
+import pytest
+
+from attnbook import recordings
+from attnbook.head_catalogue import PATTERNS, named_keys, score, uniform
+
+LIST = recordings.word_list()
+
+
+def test_keys_named_by_each_pattern():
+    tokens = ("a", "b", "a", ",", "b", "a", "d")
+    there = {name: np.argwhere(named_keys(name, tokens)).tolist() for name in PATTERNS}
+    assert there["first token"] == [[i, 0] for i in range(2, 7)]
+    assert there["previous token"] == [[i, i - 1] for i in range(2, 7)]
+    assert there["itself"] == [[i, i] for i in range(2, 7)]
+    assert there["next token"] == [[i, i + 1] for i in range(2, 6)]
+    assert there["three back"] == [[i, i - 3] for i in range(4, 7)]
+    assert there["comma"] == [[i, 3] for i in range(4, 7)]
+    assert there["after the same"] == [[2, 1], [4, 2], [5, 1], [5, 3]]
+
+
+def test_what_a_text_cannot_show_names_nothing():
+    for name in ("comma", "after the same", "three back"):
+        assert not named_keys(name, ("a", "b", "c", "d")).any()
+    with pytest.raises(ValueError, match="there is no pattern 'topic'"):
+        named_keys("topic", ("a", "b"))
+
+
+def test_scores_of_all_heads_by_loops():
+    A = recordings.weights(LIST)
+    for name in PATTERNS:
+        P = named_keys(name, LIST.tokens) & np.tri(18, dtype=bool)
+        if not P.any():
+            continue
+        s = score(A, P)
+        rows = [i for i in range(18) if P[i].any()]
+        for n, h in ((0, 2), (3, 6)):
+            total = sum(A[n, h, i, j] for i in rows for j in range(18) if P[i, j])
+            assert math.isclose(s[n, h], total / len(rows))
+
+
+def test_no_row_and_no_key_are_told():
+    with pytest.raises(ValueError, match="no row names a key"):
+        score(np.eye(2), np.zeros((2, 2)))
+    with pytest.raises(ValueError, match="a row sees no key"):
+        uniform([[True, False], [False, False]])
+
+
+def test_one_head_or_many_and_keys_and_queries_differ_in_number():
+    """T = 3 rows over S = 5 keys in two layers of four heads, by loops."""
+    rng = np.random.default_rng(8)
+    A = rng.dirichlet(np.ones(5), size=(2, 4, 3))
+    there = np.array([[1, 0, 1, 0, 0], [0, 0, 0, 0, 0], [0, 0, 0, 0, 1]], dtype=bool)
+    before = A.copy()
+    s = score(A, there)
+    assert s.shape == (2, 4)
+    for n, h in np.ndindex(2, 4):
+        assert math.isclose(s[n, h], (A[n, h, 0, 0] + A[n, h, 0, 2] + A[n, h, 2, 4]) / 2)
+        assert math.isclose(score(A[n, h], there), s[n, h])
+    assert np.array_equal(A, before)
+
+
+def test_uniform_shares_one_among_the_visible_keys():
+    allowed = np.array([[[1, 0, 1, 1]], [[0, 1, 0, 0]]], dtype=bool)
+    np.testing.assert_allclose(uniform(allowed), [[[1 / 3, 0, 1 / 3, 1 / 3]], [[0, 1, 0, 0]]])
+
+
+def test_rows_that_can_decide_between_first_previous_and_itself():
+    """In each row that is kept the three patterns name three different keys."""
+    tokens = tuple("abcdef")
+    three = [named_keys(name, tokens) for name in ("first token", "previous token", "itself")]
+    assert (sum(P.astype(int) for P in three).sum(axis=1) == [0, 0, 3, 3, 3, 3]).all()
+    assert np.max(sum(P.astype(int) for P in three)) == 1
+    back = named_keys("three back", tokens)
+    assert not any((back & P).any() for P in three)
