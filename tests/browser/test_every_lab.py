@@ -242,12 +242,15 @@ def texts_elsewhere(shown: list[dict[str, Any]], picture: Picture) -> list[str]:
     for item, there in zip(items, shown, strict=True):
         if there["text"] != "".join(run.text for run in runs(item.text)):
             found.append(f"{item.text!r} reads {there['text']!r}")
-        box = _box(item)
-        apart = there["x"] - (box.x0 + box.x1) / 2, there["y"] - (box.y0 + box.y1) / 2
-        along, across = (0, 1) if box.width >= box.height else (1, 0)
-        length = max(box.width, box.height)
-        if abs(apart[along]) > 3 + 0.05 * length or abs(apart[across]) > 0.4 * item.size:
-            found.append(f"{item.text!r} is {apart[0]:.1f}, {apart[1]:.1f} away from {box}")
+        box, upright = _box(item), item.rotate % 180 == 90
+        # Along the line the middle of the ink; across it the middle of the capitals, which is the
+        # place that the item names.
+        if upright:
+            along, across = there["y"] - (box.y0 + box.y1) / 2, there["x"] - item.x
+        else:
+            along, across = there["x"] - (box.x0 + box.x1) / 2, there["y"] - item.y
+        if abs(along) > 3 + 0.05 * max(box.width, box.height) or abs(across) > 0.4 * item.size:
+            found.append(f"{item.text!r} is {along:.1f} along and {across:.1f} across away")
     return found
 
 
