@@ -49,6 +49,22 @@ def in_turns(O, W_O):
     return np.array(C) @ np.concatenate(W_O)
 
 
+def heads_by(entry):
+    """The heads entry by entry: head h, position t, feature p is entry(X, h, t, p, H, d_k)."""
+
+    def cut(X, H):
+        n, m = X.shape
+        heads = np.empty((H, n, m // H))
+        for h, t, p in np.ndindex(heads.shape):
+            heads[h, t, p] = entry(X, h, t, p, H, m // H)
+        return heads
+
+    return cut
+
+
+rightly = heads_by(lambda X, h, t, p, H, d_k: X[t, h * d_k + p])
+
+
 RIGHT = [
     ("9.5", entry_by_entry),
     ("9.5", merged),
@@ -56,6 +72,9 @@ RIGHT = [
     ("9.5", lambda O, W_O: np.tensordot(O, W_O, axes=([0, 2], [0, 1]))),
     ("9.8", by_logarithms),
     ("9.8", by_loops),
+    ("9.12", rightly),
+    ("9.12", lambda X, H: np.split(X, H, axis=1)),
+    ("9.12", lambda X, H: np.array(np.hsplit(X, H)).tolist()),
 ]
 
 WRONG = [
@@ -81,4 +100,18 @@ WRONG = [
     ("9.8", "first head", lambda A: list(A[0])),
     ("9.8", "softmax of mean", lambda A: np.exp(sum(A) / len(A)) / sum(np.exp(sum(A) / len(A)))),
     ("9.8", "largest", lambda A: [max(c) / sum(map(max, A.T)) for c in A.T]),
+    ("9.12", "reshape at once", heads_by(
+        lambda X, h, t, p, H, d_k: X.ravel()[(h * len(X) + t) * d_k + p]
+    )),
+    ("9.12", "interleaved", lambda X, H: [X[:, h::H] for h in range(H)]),
+    ("9.12", "positions first", lambda X, H: [np.split(x, H) for x in X]),
+    ("9.12", "heads last", lambda X, H: np.dstack(np.hsplit(X, H))),
+    ("9.12", "transposed", lambda X, H: [x.T for x in np.hsplit(X, H)]),
+    ("9.12", "reshape of the transpose", heads_by(
+        lambda X, h, t, p, H, d_k: X.ravel(order="F")[(h * len(X) + t) * d_k + p]
+    )),
+    ("9.12", "reversed", lambda X, H: list(reversed(np.hsplit(X, H)))),
+    ("9.12", "H as width", lambda X, H: rightly(X, X.shape[1] // H)),
+    ("9.12", "first head", heads_by(lambda X, h, t, p, H, d_k: X[t, p])),
+    ("9.12", "copies", lambda X, H: [X for _ in range(H)]),
 ]  # fmt: skip

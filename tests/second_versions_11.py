@@ -62,11 +62,49 @@ def unmoved(u, V, state):
     return np.concatenate([[m, z + e.sum()], o])
 
 
+def one_read(pairs, scale=None, normalise=True):
+    """One step with a cache, in plain numbers: pairs(q, k, v, K, V) lists query, keys, values."""
+
+    def output(q, k, v, K, V):
+        query, keys, values = pairs(q, k, v, K.tolist(), V.tolist())
+        width = len(q) if scale is None else scale(len(keys), len(v))
+        e = [
+            math.exp(sum(a * b for a, b in zip(query, x, strict=True)) / math.sqrt(width))
+            for x in keys
+        ]
+        z = math.fsum(e) if normalise else 1.0
+        return [
+            math.fsum(a * row[p] for a, row in zip(e, values, strict=True)) / z
+            for p in range(len(v))
+        ]
+
+    return output
+
+
+def grown(q, k, v, K, V):
+    return q, [*K, k], [*V, v]
+
+
+in_the_cache = one_read(lambda q, k, v, K, V: (q, K, V))
+
+
+def mixed(share):
+    """The old output and the new value, the latter with a share that the score does not change."""
+
+    def output(q, k, v, K, V):
+        old = np.array(in_the_cache(q, k, v, K, V))
+        return old + share(len(K)) * (v - old)
+
+    return output
+
+
 RIGHT = [
     ("11.7", columns_of(tied)),
     ("11.7", lambda W, H_kv, r: W.reshape(len(W), H_kv, -1).repeat(r, axis=1).reshape(len(W), -1)),
     ("11.10", loop()),
     ("11.10", lambda u, V, state: loop()(u, V, np.array(state, float)).tolist()),
+    ("11.12", one_read(grown)),
+    ("11.12", one_read(lambda q, k, v, K, V: (q, [k, *K], [v, *V]))),
 ]
 
 WRONG = [
@@ -87,4 +125,15 @@ WRONG = [
     ("11.10", "mean of two", loop(output=lambda old, a, b, e: 0.5 * a + 0.5 * b / e)),
     ("11.10", "tile alone", alone),
     ("11.10", "old maximum", unmoved),
+    ("11.12", "without the new", in_the_cache),
+    ("11.12", "new alone", one_read(lambda q, k, v, K, V: (q, [k], [v]))),
+    ("11.12", "overwritten", one_read(lambda q, k, v, K, V: (q, [*K[:-1], k], [*V[:-1], v]))),
+    ("11.12", "unlike ends", one_read(lambda q, k, v, K, V: (q, [*K, k], [v, *V]))),
+    ("11.12", "no scale", one_read(grown, scale=lambda n, d_v: 1)),
+    ("11.12", "scale of values", one_read(grown, scale=lambda n, d_v: d_v)),
+    ("11.12", "scale of positions", one_read(grown, scale=lambda n, d_v: n)),
+    ("11.12", "not normalised", one_read(grown, normalise=False)),
+    ("11.12", "key asks", one_read(lambda q, k, v, K, V: (k, [*K, k], [*V, v]))),
+    ("11.12", "mean of two", mixed(lambda S: 0.5)),
+    ("11.12", "running mean", mixed(lambda S: 1 / (S + 1))),
 ]  # fmt: skip

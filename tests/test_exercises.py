@@ -148,7 +148,8 @@ def test_the_right_function_is_exact_and_hidden_inputs_differ_in_every_size(name
             for letter, size in zip(letters.split(), shape, strict=True):
                 assert sizes.setdefault(letter, size) == size
         assert len(set(sizes.values())) == len(sizes), f"sizes are not all different: {sizes}"
-        assert max(sizes.values()) <= 4, "an input to be printed is small"
+        assert max(sizes.values()) <= 8, "an input to be printed is small"
+        assert max(read(value).size for value in given) <= 24
     assert len({str(read(given[0]).shape) for given in part.inputs}) >= 3
 
 
@@ -382,6 +383,36 @@ def test_the_printed_call_fails_as_the_check_says():
     exec(call.partition("fails:\n")[2], names)
     assert names["U"].shape == (2, 3)
     assert names["tau"] == 0.5
+
+
+def test_a_result_with_three_axes_is_printed_matrix_by_matrix():
+    state, said = judged("9.12", ANSWER, lambda X, H: [X[:, ::2], X[:, 1::2]])
+    assert state is State.WRONG
+    returned, expected = said.split("cut_into_heads(X, H)\n")[1].split("expected")
+    head_1, head_2 = returned.removeprefix("returned").split("\n\n")
+    assert head_1.split() == [f"{n}.0000" for i in (10, 20, 30, 40) for n in (i + 1, i + 3, i + 5)]
+    assert head_2.split() == [f"{n}.0000" for i in (10, 20, 30, 40) for n in (i + 2, i + 4, i + 6)]
+    assert {len(line) for line in returned.splitlines() if line} == {
+        len("returned  11.0000  13.0000  15.0000")
+    }
+    first = expected.split("The largest")[0].split("\n\n")[0]
+    assert first.split() == [f"{i}{c}.0000" for i in "1234" for c in "123"]
+
+
+def test_an_argument_with_three_axes_is_printed_as_code_that_runs():
+    _, said = judged("9.5", ANSWER, lambda O, W_O: 0.0)
+    names = {"np": np}
+    exec(said.partition("fails:\n")[2].partition("project_heads(")[0], names)
+    O, W_O = exercises(9)["9.5"][ANSWER].inputs[0]
+    for name, right in (("O", O), ("W_O", W_O)):
+        assert np.array_equal(names[name], read(right))
+        assert f"{name} = np.array([[[" in said
+    assert max(map(len, said.splitlines())) < 100
+
+
+def test_whole_numbers_are_blamed_only_where_fractions_were_cut_off():
+    assert "integers" not in judged("9.12", ANSWER, lambda X, H: X.reshape(H, len(X), -1))[1]
+    assert "integers" in judged("9.12", ANSWER, lambda X, H: np.array(np.hsplit(X, H), int))[1]
 
 
 # ---- what cannot be read -------------------------------------------------------------------------

@@ -8,6 +8,7 @@ import pytest
 from attnbook import exact, examples, multi_head_attention, multi_head_attention_backward
 from attnbook.exercises import ch09, check
 from attnbook.exercises.parts import State
+from attnbook.heads import split_heads
 
 
 def test_sizes_by_counting():
@@ -129,3 +130,14 @@ def test_the_condition_of_exercise_9_11(seed):
 def test_hidden_inputs_are_exact_and_weights_sum_to_one():
     for (A,) in ch09.wide_weights.inputs:
         assert all(sum(row) == 1 for row in exact.matrix(A).tolist())
+
+
+def test_the_heads_of_the_exercise_are_those_of_the_book():
+    assert check("9.12", split_heads).state is State.RIGHT
+    for X, H in ch09.cut_into_heads.inputs:
+        expected = split_heads(np.array(X, float), H)
+        assert np.array_equal(np.array(ch09.cut_into_heads.right(X, H), float), expected)
+
+
+def test_the_entries_of_the_exercise_tell_row_and_column():
+    assert ch09.numbered(2, 3) == ((11, 12, 13), (21, 22, 23))

@@ -6,7 +6,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from attnbook import attention, cost, grouped_attention, grouped_attention_backward, heads
+from attnbook import attention, cost, grouped_attention, grouped_attention_backward, heads, masks
+from attnbook.cache import KVCache
 from attnbook.exercises import ch11, check
 from attnbook.exercises.parts import State
 
@@ -127,3 +128,38 @@ def test_steps_lead_to_the_output_of_the_row():
 def test_hidden_states_are_not_saturated():
     for u, _, state in ch11.step.inputs[:2]:
         assert max(abs(float(x) - float(state[0])) for x in u) <= 3
+
+
+# ---- 11.12, a step with a cache ----------------------------------------------------------------
+
+
+def weights(q, k, K):
+    u = np.vstack([K, k]) @ q / np.sqrt(len(q))
+    e = np.exp(u - u.max())
+    return e / e.sum()
+
+
+def test_a_step_with_the_books_cache():
+    def by_cache(q, k, v, K, V):
+        cache = KVCache(capacity=len(K) + 1)
+        cache.append(K, V, range(len(K)))
+        cache.append(k[None], v[None], [len(K)])
+        return attention(q[None], cache.K, cache.V).O[0]
+
+    assert is_right(check("11.12", by_cache))
+
+
+def test_a_step_is_the_last_row_of_the_causal_pass():
+    for given in ch11.next_output.inputs:
+        q, k, v, K, V = (np.array(x, float) for x in given)
+        K, V = np.vstack([K, k]), np.vstack([V, v])
+        Q = np.vstack([np.ones((len(K) - 1, len(q))), q])
+        last = attention(Q, K, V, masks.causal(len(K), len(K))).O[-1]
+        np.testing.assert_allclose(last, np.array(ch11.next_output.right(*given), float))
+
+
+def test_hidden_inputs_of_the_step_keep_softmax_unsaturated():
+    for q, k, _, K, _ in ch11.next_output.inputs:
+        a = weights(*(np.array(x, float) for x in (q, k, K)))
+        assert 0.02 < a.min() <= a.max() < 0.8
+        assert a[-1] > 0.1, "the new key matters"

@@ -1,6 +1,6 @@
 """What a chapter's kernel holds after Run All, and that moving its sliders adds nothing.
 
-This takes minutes, so it is done in CI; here: ``CI=true python -m pytest tests/test_lab_memory.py``.
+This takes minutes, so it is done in CI; here: ``CI=true python -m pytest`` with this file.
 """
 
 import os

@@ -188,7 +188,7 @@ def _reason(given: Any, right: NDArray) -> list[str]:
     except Unreadable as problem:
         return [str(problem)]
     whole = x.shape == right.shape and np.asarray(given).dtype.kind in "iu"
-    return [wording.INTEGERS] * whole
+    return [wording.INTEGERS] * bool(whole and np.mod(right, 1).any())
 
 
 def _compared(found: Sequence[tuple[Any, NDArray]]) -> tuple[str, str, str]:

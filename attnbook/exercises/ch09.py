@@ -431,6 +431,88 @@ step_back = {
     ),
 }
 
+# ---------------------------------------------- 9.12: cut_into_heads(X, H)
+
+
+def _cut_into_heads(X: tuple, H: int) -> tuple:
+    d_k = len(X[0]) // H
+    return tuple(tuple(row[h * d_k : (h + 1) * d_k] for row in X) for h in range(H))
+
+
+def numbered(n: int, m: int, unit: Fraction | int = 1) -> tuple[tuple, ...]:
+    """Return n rows of m numbers, of which each tells its row and its column: 23, or 23 units."""
+    return tuple(tuple((10 * i + c) * unit for c in range(1, m + 1)) for i in range(1, n + 1))
+
+
+def _heads_last(X, H):
+    return X.reshape(len(X), H, -1)
+
+
+cut_into_heads = Program(
+    name="cut_into_heads",
+    shapes={"X": "n m", "H": ""},
+    returns="H n d_k",
+    right=_cut_into_heads,
+    inputs=[
+        (numbered(4, 6), 2),
+        (numbered(1, 6, Fraction(1, 2)), 3),
+        (numbered(3, 8, Fraction(-1, 4)), 4),
+        (numbered(3, 8, Fraction(1, 10)), 2),
+    ],
+    wrong=[
+        Wrong(
+            "reshape at once",
+            lambda X, H: X.reshape(H, len(X), -1),
+            "the rows were cut as well: a head has features of some positions, not of all.",
+        ),
+        Wrong(
+            "interleaved",
+            lambda X, H: X.reshape(len(X), -1, H).transpose(2, 0, 1),
+            "the features were dealt out in turn. Those of a head lie side by side in $X$.",
+        ),
+        Wrong(
+            "positions first",
+            _heads_last,
+            "the cut is right, but positions and heads have not changed places yet.",
+        ),
+        Wrong(
+            "heads last",
+            lambda X, H: _heads_last(X, H).transpose(0, 2, 1),
+            "the heads are the last axis. They should be the first.",
+        ),
+        Wrong(
+            "transposed",
+            lambda X, H: _heads_last(X, H).transpose(1, 2, 0),
+            "each head is turned over: its rows should be positions, its columns features.",
+        ),
+        Wrong(
+            "reshape of the transpose",
+            lambda X, H: X.T.reshape(H, len(X), -1),
+            "$X$ was transposed and then reshaped, so features lie where positions should.",
+        ),
+        Wrong(
+            "reversed",
+            lambda X, H: _heads_last(X, H).swapaxes(0, 1)[::-1],
+            "the heads are right and their order is reversed.",
+        ),
+        Wrong(
+            "H as width",
+            lambda X, H: X.reshape(len(X), -1, H).swapaxes(0, 1),
+            "$H$ was taken for the width of a head. It is the number of heads.",
+        ),
+        Wrong(
+            "first head",
+            lambda X, H: np.stack([_heads_last(X, H)[:, 0]] * H),
+            "every head got the features of head 1.",
+        ),
+        Wrong(
+            "copies",
+            lambda X, H: np.stack([X] * H),
+            "every head got all of $X$: nothing was cut.",
+        ),
+    ],
+)
+
 EXERCISES = {
     "9.1": sizes,
     "9.2": which_features,
@@ -441,4 +523,5 @@ EXERCISES = {
     "9.7": same_parts,
     "9.8": {"answer": wide_weights},
     "9.9": step_back,
+    "9.12": {"answer": cut_into_heads},
 }

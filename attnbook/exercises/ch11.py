@@ -412,6 +412,127 @@ step = Program(
     ],
 )
 
+# ---------------------------------------------- 11.12: next_output(q, k, v, K, V)
+
+
+def _next_output(q, k, v, K, V):
+    return tuple(exact.attention([q], [*K, k], [*V, v]).O)
+
+
+def _read(q, K, V, width=None):
+    """Read one row of attention, with a scale of another width if need be."""
+    e = np.exp(K @ q / np.sqrt(width or len(q)))
+    return e @ V / e.sum()
+
+
+def _without_new(q, k, v, K, V):
+    return _read(q, K, V)
+
+
+def _overwritten(q, k, v, K, V):
+    return _read(q, np.vstack([K[:-1], k]), np.vstack([V[:-1], v]))
+
+
+def _unlike_ends(q, k, v, K, V):
+    return _read(q, np.vstack([K, k]), np.vstack([v, V]))
+
+
+def _key_asks(q, k, v, K, V):
+    return _read(k, np.vstack([K, k]), np.vstack([V, v]))
+
+
+def _not_normalised(q, k, v, K, V):
+    return np.exp(np.vstack([K, k]) @ q / np.sqrt(len(q))) @ np.vstack([V, v])
+
+
+def _scaled_by(width):
+    return lambda q, k, v, K, V: _read(
+        q, np.vstack([K, k]), np.vstack([V, v]), width(K.shape[1], V.shape[1], len(K) + 1)
+    )
+
+
+next_output = Program(
+    name="next_output",
+    shapes={"q": "d_k", "k": "d_k", "v": "d_v", "K": "S d_k", "V": "S d_v"},
+    returns="d_v",
+    right=_next_output,
+    inputs=[
+        ((1, 2), (1, 0), (4, -2, 0), ((0, 1),), ((1, 1, 5),)),
+        (
+            _half((1, -2, 2))[0],
+            (1, 1, 2),
+            (3, -1),
+            ((2, 0, 1), (0, 1, 0), (1, 2, -1), (-1, 0, 1)),
+            ((1, 2), (5, 0), (-2, 4), (0, -3)),
+        ),
+        (
+            _half((1,))[0],
+            (2,),
+            (4, 1, -3, 2),
+            ((1,), (-1,)),
+            ((1, 0, 2, 0), (0, 4, 1, 6)),
+        ),
+        (
+            _half((2, -1, 1, 1))[0],
+            (1, 1, 0, -2),
+            (-4,),
+            ((1, 0, 2, 0), (0, 2, 1, 1), (3, 1, 0, -1)),
+            ((6,), (1,), (-3,)),
+        ),
+    ],
+    wrong=[
+        Wrong(
+            "without the new",
+            _without_new,
+            "the cache was read before the new key and value were in it. Position $S + 1$ sees "
+            "itself.",
+        ),
+        Wrong(
+            "new alone",
+            lambda q, k, v, K, V: v,
+            "the query read its own key alone, and nothing of the cache.",
+        ),
+        Wrong(
+            "overwritten",
+            _overwritten,
+            "the new row took the place of the last one. A cache grows by a row.",
+        ),
+        Wrong(
+            "unlike ends",
+            _unlike_ends,
+            "the new key stands at one end and the new value at the other: every weight meets a "
+            "value of another position.",
+        ),
+        Wrong("no scale", _scaled_by(lambda d_k, d_v, n: 1), "the scores were not scaled."),
+        Wrong(
+            "scale of values",
+            _scaled_by(lambda d_k, d_v, n: d_v),
+            "the scores were scaled by the width of the values.",
+        ),
+        Wrong(
+            "scale of positions",
+            _scaled_by(lambda d_k, d_v, n: n),
+            "the scores were scaled by the number of positions.",
+        ),
+        Wrong(
+            "not normalised",
+            _not_normalised,
+            "the exponentials were not divided by their sum.",
+        ),
+        Wrong("key asks", _key_asks, "the new key was used as the query."),
+        Wrong(
+            "mean of two",
+            lambda q, k, v, K, V: (_read(q, K, V) + v) / 2,
+            "the new value counts as much here as the whole cache, whatever its score.",
+        ),
+        Wrong(
+            "running mean",
+            lambda q, k, v, K, V: (len(K) * _read(q, K, V) + v) / (len(K) + 1),
+            "the new value got an equal share, whatever its score.",
+        ),
+    ],
+)
+
 EXERCISES = {
     "11.1": head_map,
     "11.2": bytes_of_a_cache,
@@ -423,4 +544,5 @@ EXERCISES = {
     "11.8": {"answer": without_cache},
     "11.9": what_fits,
     "11.10": {"answer": step},
+    "11.12": {"answer": next_output},
 }

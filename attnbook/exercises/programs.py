@@ -138,7 +138,7 @@ class Program(NamedTuple):
             lines.append(wording.ZEROS)
         else:
             lines.append(wording.DIFFERENCE.format(difference=np.abs(x - right).max()))
-        if np.asarray(value).dtype.kind in "iu":
+        if np.asarray(value).dtype.kind in "iu" and np.mod(right, 1).any():
             lines.append(wording.WHOLE_NUMBERS)
         return lines
 
@@ -252,7 +252,7 @@ def _as_code(x: Any, indent: int) -> str:
     if not isinstance(x, np.ndarray):
         return repr(x)
     rows = f",\n{' ' * indent}".join(map(repr, x.tolist()))
-    return f"np.array([{rows}])" if x.ndim == 2 else f"np.array({x.tolist()!r})"
+    return f"np.array([{rows}])" if x.ndim > 1 else f"np.array({x.tolist()!r})"
 
 
 def _line_of(function: Callable, raised: BaseException) -> tuple[int, str] | None:
@@ -270,8 +270,13 @@ def _one_line(text: str, width: int) -> str:
 
 
 def _array_text(name: str, x: NDArray) -> str:
-    rows = np.atleast_2d(x)
-    cells = [[f"{number:.4f}" for number in row] for row in rows]
-    width = max((len(cell) for row in cells for cell in row), default=0)
-    lines = ["  ".join(cell.rjust(width) for cell in row) for row in cells]
-    return "\n".join(f"{name if i == 0 else '':10}{line}" for i, line in enumerate(lines))
+    """Write an array as a table; of three axes, as matrices with an empty line between them."""
+    cells = [f"{number:.4f}" for number in x.flat]
+    width = max(map(len, cells), default=0)
+    lines, columns = [], x.shape[-1] if x.ndim else 1
+    for start in range(0, x.size, columns):
+        if x.ndim > 2 and start and start % (x.shape[-2] * columns) == 0:
+            lines.append("")
+        row = "  ".join(cell.rjust(width) for cell in cells[start : start + columns])
+        lines.append(f"{'' if lines else name:10}{row}")
+    return "\n".join(lines)
