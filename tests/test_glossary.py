@@ -10,17 +10,6 @@ import pytest
 GLOSSARY = book.load(book.NOTEBOOKS / "90_notation_and_glossary.ipynb")
 CHAPTERS = {p.name: book.load(p) for p in book.chapter_paths() if p.name[:2] in book.TEACHING}
 
-# Chinese terms that the chapter named by the link does not show beside the English word yet.
-# When a chapter gets one, its line here has to go: the set below is compared, not excused.
-MISSING = {
-    "模型维度": "09",
-    "单头维度": "09",
-    "缩放点积注意力": "07",
-    "重排": "09",
-    "交换轴": "09",
-    "因果解释": "12",
-}
-
 
 class Row(NamedTuple):
     """A row of a table: its cells, and the names of the chapters that it links, in order."""
@@ -144,7 +133,7 @@ def test_each_chinese_term_occurs_in_a_chapter_that_its_row_links():
             texts = [all_text(CHAPTERS[name]) for name in row.links]
             if not any(term in text for text in texts):
                 absent[term] = row.links[0][:2]
-    assert absent == MISSING
+    assert absent == {}
 
 
 # ---- equations --------------------------------------------------------------------------------
