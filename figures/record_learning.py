@@ -3,6 +3,8 @@
     python figures/record_learning.py
 
 Takes a minute or two. The chapter reruns a short version; tests hold its first steps to the record.
+At large widths without the division last digits decide how a run goes on: another processor may
+record other curves there, as high as these.
 """
 
 import io

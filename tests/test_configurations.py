@@ -55,3 +55,14 @@ def test_the_cache_of_a_position():
     assert cache_bytes_per_position(llama, bytes_per_number=1) == 64 * 1024
     assert cache_bytes_per_position(llama._replace(H_kv=32)) == 4 * 128 * 1024
     assert cache_bytes_per_position(BY_NAME["Falcon 7B"]) == 8 * 1024
+
+
+@pytest.mark.parametrize("function", [weights, cache_bytes_per_position])
+def test_what_is_no_configuration_is_told(function):
+    for model in (None, "Llama 2 7B", MODELS):
+        with pytest.raises(TypeError, match="model must be a Configuration, for example one of"):
+            function(model)
+    for name in ("layers", "d_ff", "vocabulary", "ffn_matrices"):
+        for size in (float("nan"), None, "x", 0):
+            with pytest.raises(ValueError, match=f"{name} must be one integer, 1 or more"):
+                function(MODELS[0]._replace(**{name: size}))

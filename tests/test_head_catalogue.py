@@ -45,7 +45,7 @@ def test_scores_of_all_heads_by_loops():
 
 def test_no_row_and_no_key_are_told():
     with pytest.raises(ValueError, match="no row names a key"):
-        score(np.eye(2), np.zeros((2, 2)))
+        score(np.eye(2), np.zeros((2, 2), dtype=bool))
     with pytest.raises(ValueError, match="a row sees no key"):
         uniform([[True, False], [False, False]])
 
@@ -77,3 +77,38 @@ def test_rows_that_can_decide_between_first_previous_and_itself():
     assert np.max(sum(P.astype(int) for P in three)) == 1
     back = named_keys("three back", tokens)
     assert not any((back & P).any() for P in three)
+
+
+@pytest.mark.parametrize("tokens", [None, 5, "a,b", [1, 2], [["a"], ["b"]], iter("ab")])
+def test_tokens_are_texts_one_for_each_position(tokens):
+    with pytest.raises(TypeError, match="tokens must be a sequence of texts"):
+        named_keys("after the same", tokens)
+    assert named_keys("comma", []).shape == (0, 0)
+    assert named_keys("comma", np.array(["a", ",", "b"])).sum() == 1
+
+
+@pytest.mark.parametrize("pattern", [None, [], np.array(["comma", "itself"])])
+def test_a_pattern_is_named_by_a_text(pattern):
+    with pytest.raises(ValueError, match=r"there is no pattern .*choose one of first token"):
+        named_keys(pattern, ("a", "b"))
+
+
+def test_a_score_is_of_weights_at_places_that_fit():
+    P = np.eye(2, dtype=bool)
+    for A, there, error, said in (
+        ([[np.nan, 1], [0, 1]], P, ValueError, r"A\[0, 0\] is nan"),
+        (None, P, TypeError, "A must hold real numbers"),
+        ([[5.0, -4.0], [0, 1]], P, ValueError, "weights are not negative"),
+        ([[1.0, 1.0], [0, 1]], P, ValueError, "row 0 of A sums to 2"),
+        (np.eye(3), P, ValueError, r"got A \(3, 3\) and there \(2, 2\)"),
+        ([[1.0, 0.0]], P, ValueError, "with the same T and S"),
+        (np.eye(2), [[1, 0], [0, 1]], TypeError, "there must hold booleans, got dtype int64"),
+        ([1.0, 0.0], [True, False], ValueError, "an axis of rows and one of keys"),
+    ):
+        with pytest.raises(error, match=said):
+            score(A, there)
+    for allowed in (None, [[0.0, -np.inf]], "causal"):
+        with pytest.raises(TypeError, match="allowed must hold booleans"):
+            uniform(allowed)
+    with pytest.raises(ValueError, match="an axis of rows"):
+        uniform([True])

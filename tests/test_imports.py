@@ -43,14 +43,14 @@ LAYERS = {
     "heads": Layer({"_checks", "_product", "attention"}, NUMPY),
     "cache": Layer({"_checks"}, NUMPY),
     "cost": Layer({"_checks"}, NUMPY),
-    "configurations": Layer({"cost"}, set()),
+    "configurations": Layer({"_checks", "cost"}, set()),
     "memory": Layer(set(), set()),
     "directions": Layer(set(), NUMPY),
     "training": Layer({"training", "_checks", "heads", "masks"}, NUMPY),
     # two trained models: what they computed, and what is asked of it
     "recordings": Layer({"heads", "masks"}, NUMPY),
-    "rotary": Layer(set(), NUMPY),
-    "head_catalogue": Layer({"training"}, NUMPY),
+    "rotary": Layer({"_checks"}, NUMPY),
+    "head_catalogue": Layer({"_checks", "training"}, NUMPY),
     "__init__": Layer(MATHEMATICS - {"exact"} | {"exercises"}, NUMPY),  # those when asked for
     # the independent oracle and its data
     "exact": Layer(set(), {"sympy"}),

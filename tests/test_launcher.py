@@ -16,7 +16,10 @@ from types import SimpleNamespace
 import nbformat
 import pytest
 import websocket
+from traitlets.config import Config
 
+from attnbook.exercises.parts import State
+from attnbook.exercises.progress import FILE, record
 from attnbook.launcher import command, server, shell, working_copy
 from attnbook.launcher.working_copy import MANIFEST, BookError, prepare, restore, sources_digest
 
@@ -287,6 +290,17 @@ def test_fresh_restores_one_chapter_and_moves_the_old_one(project, name):
     assert mine(project, backup).read_bytes() == edited[0]
     assert mine(project).read_bytes() == book(project).read_bytes()
     assert mine(project, START).read_bytes() == edited[1]
+
+
+def test_what_the_reader_has_solved_stays(project):
+    prepare(project)
+    record("4.1", State.RIGHT, project / working_copy.FOLDER)
+    before = mine(project, FILE).read_bytes()
+    save(mine(project), code("mine"))
+    restore(project, ["04"])
+    save(book(project), code("a new version"))
+    prepare(project)
+    assert mine(project, FILE).read_bytes() == before
 
 
 def test_fresh_takes_several_and_backs_up_each_time(project):
@@ -637,12 +651,13 @@ def test_server_without_a_connection_class_starts_all_the_same(project, monkeypa
     serverapp = SimpleNamespace(
         contents_manager=manager,
         web_app=SimpleNamespace(settings={}),
+        config=Config(),
         io_loop=SimpleNamespace(add_callback=lambda *call: later.append(call)),
     )
     server._load_jupyter_server_extension(serverapp)
     assert hooks == [server.strip_on_save]
     assert len(signed) == 2
-    assert serverapp.web_app.settings == {}
+    assert serverapp.web_app.settings == {"ws_ping_timeout": server.PING}
     assert later == [(server.tell_address, serverapp)]
 
 
@@ -654,6 +669,22 @@ def test_address_is_told_once(capsys):
 
     assert tell("made by Jupyter", True) == ""  # which prints it then
     assert tell("", True) == tell("mine", False) == "attnbook: the book is open at http://here\n"
+
+
+@pytest.mark.parametrize(
+    ("traits", "curve", "section"),
+    [
+        (["transport_encryption"], True, {"transport_encryption": "auto"}),
+        (["transport_encryption"], False, {}),
+        ([], True, {}),  # before jupyter_client 8.9
+    ],
+)
+def test_kernels_are_encrypted_where_they_can_be(monkeypatch, traits, curve, section):
+    monkeypatch.setattr(server, "KernelManager", SimpleNamespace(class_trait_names=lambda: traits))
+    monkeypatch.setattr(server, "zmq", SimpleNamespace(has=lambda _: curve))
+    config = Config()
+    server.encrypt(config)
+    assert config.get("KernelManager", {}) == section
 
 
 # One real server
@@ -863,3 +894,6 @@ def test_kernel_messages_are_sent_at_once(running):
     assert probe["classes"][0] == "SendingAtOnce"
     assert "ZMQChannelsWebsocketConnection" in probe["classes"]
     assert [bool(value) for value in probe["nodelay"]] == [True]
+    log = process.log.read_text(encoding="utf-8")
+    assert "eavesdropping" not in log, log
+    assert "websocket_ping_timeout" not in log, log

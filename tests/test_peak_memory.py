@@ -38,3 +38,11 @@ def test_tracing_ends_whatever_happens():
     with pytest.raises(ZeroDivisionError):
         peak_bytes(lambda: 1 / 0)
     assert not tracemalloc.is_tracing()
+
+
+def test_what_cannot_be_measured_is_told():
+    with pytest.raises(TypeError, match="got ndarray: was it called already"):
+        peak_bytes(np.ones(3))
+    with pytest.raises(RuntimeError, match="counting already"):
+        peak_bytes(lambda: peak_bytes(np.ones, 3))
+    assert not tracemalloc.is_tracing()

@@ -2,6 +2,9 @@
 
 import json
 import os
+import subprocess
+import sys
+import time
 from datetime import date
 
 import pytest
@@ -10,7 +13,7 @@ import attnbook
 from attnbook.exercises import check, wording
 from attnbook.exercises.catalogue import chapters, exercises
 from attnbook.exercises.parts import State
-from attnbook.exercises.progress import FILE, LIMIT, Progress, Standing, progress, record
+from attnbook.exercises.progress import FILE, LIMIT, LOCK, Progress, Standing, progress, record
 from attnbook.launcher import working_copy
 from attnbook.launcher.working_copy import MANIFEST
 
@@ -166,13 +169,17 @@ def test_export_is_a_table_that_can_be_written_again(copy):
     record("4.1", State.WRONG, today=DAY)
     path = progress().export("mine.csv")
     lines = path.read_text().splitlines()
-    assert lines[0] == "exercise,state,date"
-    assert "4.1,wrong,2027-01-31" in lines
-    assert "4.2,open," in lines
+    assert lines[0] == "chapter,exercise,state,date"
+    assert "4,1,wrong,2027-01-31" in lines
+    assert "4,2,open," in lines
+    assert "4,10,open," in lines  # as one number 4.10 would be 4.1 to a spreadsheet
     assert len(lines) == 1 + len(progress().standings)
     record("4.2", State.RIGHT, today=DAY)
     progress().export("mine.csv")
-    assert "4.2,right,2027-01-31" in path.read_text()
+    assert "4,2,right,2027-01-31" in path.read_text()
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes().replace(b"\n", b"\r\n"))  # by an editor
+    progress().export("mine.csv")
+    assert path.read_bytes().startswith(b"chapter,exercise,state,date\n")
 
 
 def test_export_overwrites_nothing_else(copy):
@@ -192,3 +199,97 @@ def test_two_kernels_see_each_other(copy):
     record("5.1", State.RIGHT, today=DAY)  # from another chapter
     assert known.standings["5.1"] == OPEN
     assert [n for n, s in progress().standings.items() if s != OPEN] == ["4.1", "5.1"]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
+def test_what_an_editor_did_to_the_file_does_not_matter(copy, encoding):
+    record("4.1", State.RIGHT, today=DAY)
+    text = (copy / FILE).read_text().replace("\n", "\r\n")
+    (copy / FILE).write_bytes(text.encode(encoding))
+    assert progress().standings["4.1"].state is State.RIGHT
+    record("4.2", State.RIGHT, today=DAY)
+    assert files(copy) == {FILE}
+    assert list(json.loads((copy / FILE).read_text())["exercises"]) == ["4.1", "4.2"]
+
+
+def test_a_symbolic_link_stays_one(copy, tmp_path_factory):
+    elsewhere = tmp_path_factory.mktemp("synchronised") / "mine.json"
+    elsewhere.write_text(json.dumps(GOOD))
+    (copy / FILE).symlink_to(elsewhere)
+    record("4.1", State.RIGHT, today=DAY)
+    assert (copy / FILE).is_symlink()
+    assert "4.1" in json.loads(elsewhere.read_text())["exercises"]
+    assert progress().standings["4.1"].state is State.RIGHT
+    elsewhere.unlink()  # a drive that is not there now
+    assert progress().remark == wording.UNREAD
+    record("4.2", State.RIGHT, today=DAY)
+    assert not elsewhere.exists()
+    assert files(copy) == {FILE}
+
+
+def test_links_in_a_circle_are_left_alone(copy):
+    (copy / FILE).symlink_to(copy / FILE)
+    assert progress().remark == wording.UNREAD
+    record("4.1", State.RIGHT, today=DAY)
+    assert files(copy) == {FILE}
+
+
+def test_a_file_that_cannot_be_read_now_is_not_taken_for_a_foreign_one(copy, monkeypatch):
+    record("4.1", State.RIGHT, today=DAY)
+    before = (copy / FILE).read_bytes()
+
+    def refuse(path):
+        raise PermissionError("in use")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("pathlib.Path.read_bytes", refuse)
+        assert progress().remark == wording.UNREAD
+        record("4.2", State.RIGHT, today=DAY)
+    assert files(copy) == {FILE}
+    assert (copy / FILE).read_bytes() == before
+
+
+def test_a_read_only_file_is_not_written(copy, monkeypatch):
+    record("4.1", State.RIGHT, today=DAY)
+    before = (copy / FILE).read_bytes()
+    monkeypatch.setattr(os, "access", lambda path, _: path.name != FILE)
+    assert progress().remark == wording.READ_ONLY
+    record("4.2", State.RIGHT, today=DAY)
+    assert (copy / FILE).read_bytes() == before
+
+
+KERNEL = """
+import pathlib, sys, time
+from attnbook.exercises.parts import State
+from attnbook.exercises.progress import record
+folder, chapter = pathlib.Path(sys.argv[1]), sys.argv[2]
+(folder / f"ready-{chapter}").touch()
+while len(list(folder.glob("ready-*"))) < 2:
+    time.sleep(0.001)
+for n in range(20):
+    record(f"{chapter}.{n}", State.RIGHT, folder)
+"""
+
+
+def test_two_kernels_at_the_same_time_lose_nothing(copy):
+    kernels = [subprocess.Popen([sys.executable, "-c", KERNEL, copy, str(n)]) for n in (1, 2)]
+    assert [kernel.wait(60) for kernel in kernels] == [0, 0]
+    assert len(json.loads((copy / FILE).read_text())["exercises"]) == 40
+    assert files(copy) == {FILE, "ready-1", "ready-2"}
+
+
+def test_the_lock_of_a_kernel_that_died_is_broken(copy, monkeypatch):
+    monkeypatch.setattr("attnbook.exercises.progress.PATIENCE", 0.02)
+    (copy / LOCK).touch()
+    record("4.1", State.RIGHT, today=DAY)
+    assert progress().standings["4.1"].state is State.RIGHT
+    assert files(copy) == {FILE}
+
+    def refuse(*_, **__):
+        raise PermissionError("not here")
+
+    monkeypatch.setattr("pathlib.Path.touch", refuse)
+    start = time.monotonic()
+    record("4.2", State.RIGHT, today=DAY)
+    assert time.monotonic() - start < 5
+    assert progress().standings["4.2"].state is State.OPEN

@@ -94,3 +94,15 @@ def test_weights_without_the_recording_of_v():
     """The values have no part in the weights; a common shift of all keys has none either."""
     other = LIST._replace(v=np.zeros_like(LIST.v), k=LIST.k.astype(float) + np.arange(64) / 9)
     np.testing.assert_allclose(recordings.weights(other), recordings.weights(LIST), atol=1e-9)
+
+
+def test_what_is_no_recording_of_a_decoder_is_told():
+    for other in (None, "sentence", recordings.sentence):
+        with pytest.raises(TypeError, match="recording must be a Decoder, as sentence"):
+            recordings.weights(other)
+    with pytest.raises(TypeError, match=r"got Encoder: its weights are recorded, in \.A"):
+        recordings.weights(recordings.encoder_sentence())
+    with pytest.raises(ValueError, match="one row for each of the 1 tokens"):
+        recordings.weights(recordings.sentence()._replace(tokens=("I",)))
+    with pytest.raises(ValueError, match=r"expected Q \(\.\.\., T, d_k\)"):
+        recordings.weights(LIST._replace(q=LIST.q[:2]))

@@ -37,6 +37,28 @@ def test_wrong_shapes_of_turns_are_told(shape, n):
         rotary.rotate(np.ones(shape), np.arange(n))
 
 
+@pytest.mark.parametrize(
+    ("X", "positions", "theta", "error", "said"),
+    [
+        ([[np.nan, 0.0]], [0], 50, ValueError, r"X\[0, 0\] is nan"),
+        ([[1.0, 0.0]], [np.inf], 50, ValueError, r"positions\[0\] is inf"),
+        (None, [0], 50, TypeError, "X must hold real numbers"),
+        ("abc", [0], 50, TypeError, "X must hold real numbers"),
+        ([[1j, 0]], [0], 50, TypeError, "X must hold real numbers"),
+        ([[1, 2], [1]], [0, 1], 50, ValueError, "rows of equal length"),
+        ([[1.0, 0.0]], [0], 0, ValueError, "theta must be above 0"),
+        ([[1.0, 0.0]], [0], -1, ValueError, "theta must be above 0"),
+        ([[1.0, 0.0]], [0], None, ValueError, "theta must be one finite real number"),
+        ([[1.0, 0.0]], [0], np.nan, ValueError, "theta must be one finite real number"),
+        ([[1.7e308, 1.7e308]], [0.8], 50, FloatingPointError, "overflows"),
+        (np.ones((1, 200)), [9e307], 1e-320, FloatingPointError, "overflows"),
+    ],
+)
+def test_what_cannot_be_turned_is_told(X, positions, theta, error, said):
+    with pytest.raises(error, match=said):
+        rotary.rotate(X, positions, theta)
+
+
 def test_turns_keep_lengths_and_the_input():
     x = np.random.default_rng(6).normal(size=(2, 3, 4, 10))
     before, at = x.copy(), np.array([0, -3, 8, 2.5])
