@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from attnbook import cost
+from attnbook import _checks, cost
 
 
 class Configuration(NamedTuple):
@@ -131,11 +131,17 @@ def weights(model: Configuration) -> int:
     -------
     int
 
+    Raises
+    ------
+    TypeError, ValueError
+        This is no configuration, or one of its sizes is no whole number.
+
     Examples
     --------
     >>> weights(MODELS[0])
     6738149376
     """
+    _check(model)
     attention = sum(
         cost.parameters(d=model.d, H_q=model.H_q, H_kv=model.H_kv, d_k=model.d_h, d_v=model.d_h)
     )
@@ -157,11 +163,17 @@ def cache_bytes_per_position(model: Configuration, bytes_per_number: int = 2) ->
     int
         Bytes: 2 layers H_kv d_h bytes_per_number.
 
+    Raises
+    ------
+    TypeError, ValueError
+        This is no configuration, or one of its sizes or bytes_per_number is no whole number.
+
     Examples
     --------
     >>> cache_bytes_per_position(MODELS[0]) == 2**19  # 512 KiB
     True
     """
+    _check(model)
     return cost.cache_bytes(
         S=1,
         H_kv=model.H_kv,
@@ -169,3 +181,12 @@ def cache_bytes_per_position(model: Configuration, bytes_per_number: int = 2) ->
         layers=model.layers,
         bytes_per_number=bytes_per_number,
     )
+
+
+def _check(model: object) -> None:
+    if not isinstance(model, Configuration):
+        raise TypeError(
+            f"model must be a Configuration, for example one of MODELS; got {model!r:.60}"
+        )
+    for name in ("layers", "d", "H_q", "H_kv", "d_h", "d_ff", "ffn_matrices", "vocabulary"):
+        _checks.whole_number(name, getattr(model, name))

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from attnbook import _checks
 from attnbook.training.patterns import after_the_same, previous
 
 FIRST, PREVIOUS, NEXT, SELF = "first token", "previous token", "next token", "itself"
@@ -23,6 +24,7 @@ def named_keys(pattern: str, tokens: Sequence[str]) -> NDArray[np.bool]:
     pattern : str
         One of `PATTERNS`; "after the same" is what came after an earlier copy of this token.
     tokens : sequence of str
+        One text for each position.
 
     Returns
     -------
@@ -34,12 +36,25 @@ def named_keys(pattern: str, tokens: Sequence[str]) -> NDArray[np.bool]:
     ------
     ValueError
         There is no such pattern.
+    TypeError
+        The tokens are no sequence of texts, or one text that is not cut into tokens.
 
     Examples
     --------
     >>> named_keys("previous token", ("a", "b", "c", "d")).astype(int).tolist()
     [[0, 0, 0, 0], [0, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0]]
     """
+    if not isinstance(pattern, str) or pattern not in PATTERNS:
+        raise ValueError(f"there is no pattern {pattern!r}: choose one of {', '.join(PATTERNS)}")
+    if (
+        isinstance(tokens, str)
+        or not isinstance(tokens, Sequence | np.ndarray)
+        or not all(isinstance(token, str) for token in tokens)
+    ):
+        raise TypeError(
+            'tokens must be a sequence of texts, one for each position, as ("a", ",", "b"); got '
+            f"{tokens!r:.60}"
+        )
     T = len(tokens)
     there = np.zeros((T, T), dtype=bool)
     if pattern == FIRST:
@@ -56,10 +71,8 @@ def named_keys(pattern: str, tokens: Sequence[str]) -> NDArray[np.bool]:
     elif pattern == COMMA:
         there[:, [token == "," for token in tokens]] = True
         there &= np.tri(T, k=-1, dtype=bool)
-    elif pattern == INDUCTION:
-        there = after_the_same(np.array(tokens))
     else:
-        raise ValueError(f"there is no pattern {pattern!r}: choose one of {', '.join(PATTERNS)}")
+        there = after_the_same(np.array(tokens, dtype=str))
     there[:2] = False
     return there
 
@@ -85,14 +98,23 @@ def score(A: ArrayLike, there: ArrayLike) -> NDArray:
     Raises
     ------
     ValueError
-        No row names a key.
+        No row names a key, A holds no weights, or the last two axes differ.
+    TypeError
+        A holds no real numbers, or there no booleans.
 
     Examples
     --------
     >>> float(score([[1.0, 0.0], [0.25, 0.75]], [[False, False], [True, False]]))
     0.25
     """
-    A, there = np.asarray(A, dtype=float), np.asarray(there, dtype=bool)
+    given, there = _checks.real_array("A", A), _booleans("there", there)
+    A = given.astype(float)
+    if there.ndim != 2 or A.shape[-2:] != there.shape:
+        raise ValueError(
+            "A must have shape (..., T, S) and there (T, S), with the same T and S; got A "
+            f"{A.shape} and there {there.shape}"
+        )
+    _checks.check_weights(A, given)
     rows = there.any(axis=-1)
     if not rows.any():
         raise ValueError("no row names a key: the text cannot show this pattern")
@@ -114,14 +136,27 @@ def uniform(allowed: ArrayLike) -> NDArray:
     ------
     ValueError
         A row sees no key.
+    TypeError
+        The entries are no booleans.
 
     Examples
     --------
     >>> uniform([[True, False], [True, True]]).tolist()
     [[1.0, 0.0], [0.5, 0.5]]
     """
-    allowed = np.asarray(allowed, dtype=bool)
+    allowed = _booleans("allowed", allowed)
     seen = allowed.sum(axis=-1, keepdims=True)
     if not seen.all():
         raise ValueError("a row sees no key: there is nothing to share its weight among")
     return allowed / seen
+
+
+def _booleans(name: str, x: object) -> NDArray[np.bool]:
+    x = _checks.as_array(name, x)
+    if x.dtype != bool:
+        raise TypeError(
+            f"{name} must hold booleans, got dtype {x.dtype}: compare what you have, as in x == 1"
+        )
+    if x.ndim < 2:
+        raise ValueError(f"{name} must have an axis of rows and one of keys, got shape {x.shape}")
+    return x

@@ -102,13 +102,28 @@ def weights(recording: Decoder) -> NDArray:
     -------
     float64 array, shape (layers, 9, T, T)
 
+    Raises
+    ------
+    TypeError
+        This is not the recording of a decoder.
+    ValueError
+        Its arrays were replaced by others that do not fit together.
+
     Examples
     --------
     >>> weights(sentence())[1, 0, 3].round(2).tolist()
     [0.07, 0.09, 0.46, 0.38]
     """
-    Q, K, V = (x.astype(float) for x in (recording.q, recording.k, recording.v))
+    if not isinstance(recording, Decoder):
+        hint = ": its weights are recorded, in .A" if isinstance(recording, Encoder) else ""
+        raise TypeError(
+            "recording must be a Decoder, as sentence() and word_list() return it; got "
+            f"{type(recording).__name__}{hint}"
+        )
+    Q, K, V = (np.asarray(x, dtype=float) for x in (recording.q, recording.k, recording.v))
     T = len(recording.tokens)
+    if Q.ndim < 2 or Q.shape[-2] != T:
+        raise ValueError(f"q must have one row for each of the {T} tokens, got shape {Q.shape}")
     return grouped_attention(Q, K, V, causal(T, T)).A
 
 

@@ -138,13 +138,15 @@ def by_torch(model, theta, tokens, targets):
     return call
 
 
-def milliseconds(calls, times):
+def milliseconds(calls, turns, steps=10):
+    """The least time of a step: sides take turns, each turn some steps in a row as in a run."""
     best = [math.inf] * len(calls)
-    for _ in range(times):
+    for _ in range(turns):
         for i, call in enumerate(calls):
-            start = time.perf_counter()
-            call()
-            best[i] = min(best[i], time.perf_counter() - start)
+            for _ in range(steps):
+                start = time.perf_counter()
+                call()
+                best[i] = min(best[i], time.perf_counter() - start)
     return [1e3 * x for x in best]
 
 
@@ -163,7 +165,7 @@ def main():
         assert not np.allclose(first, theta, atol=1e-4)
         for other in others:
             np.testing.assert_allclose(other, first, atol=1e-6)
-        ours, *theirs = milliseconds(calls, 100)
+        ours, *theirs = milliseconds(calls, 20)
         told = "".join(
             f"   {side} {t:6.2f} ({ours / t:.2f})"
             for side, t in zip(list(sides)[1:], theirs, strict=True)

@@ -30,13 +30,21 @@ from attnbook.training import (
 
 # Every model that chapter 13 trains, with its task; and small ones with all sizes different.
 PLACES = tasks.arrangements()
+
+
+def left_alone(rng):
+    tokens, targets = tasks.neighbours(rng)
+    targets[:, :, 1] = -1
+    return tokens, targets
+
+
 TRAINED = {
     **{
         f"recall, d_k = {d_k}, scale {scale}": (
             Model(20, 4, d=16, d_k=d_k, causal=False, scale=scale),
             tasks.recall,
         )
-        for d_k in (4, 32, 256)
+        for d_k in (4, 16, 64, 256, 1024)
         for scale in (None, 1.0)
     },
     "no mask": (Model(8, 8, d=16, d_k=16, positions=12, causal=False), tasks.next_word),
@@ -44,17 +52,27 @@ TRAINED = {
     "no shift": (Model(8, 8, d=16, d_k=16, positions=12), tasks.same_word),
     "one head": (Model(8, 16, d=32, d_k=16, positions=6, causal=False), tasks.neighbours),
     "two heads": (Model(8, 16, 32, 8, 2, 2, positions=6, causal=False), tasks.neighbours),
+    "one head, one read": (
+        Model(8, 16, d=32, d_k=16, positions=6, causal=False),
+        left_alone,
+    ),
     "order": (Model(4, 2, 32, 8, 4, 4, causal=False), lambda rng: PLACES),
+    "order, mask, one layer": (Model(4, 2, 32, 8, 4, 4), lambda rng: PLACES),
     "order, mask": (Model(4, 2, 32, 8, 4, 4, layers=2), lambda rng: PLACES),
     "order, positions": (Model(4, 2, 32, 8, 4, 4, positions=6, causal=False), lambda rng: PLACES),
     "repetition, one layer": (Model(16, 16, d=32, d_k=16, positions=20), tasks.repetitions),
+    "repetition, one layer, two heads": (
+        Model(16, 16, 32, 16, 2, 2, positions=20),
+        tasks.repetitions,
+    ),
+    "repetition, no positions": (Model(16, 16, d=32, d_k=16, layers=2), tasks.repetitions),
     "repetition": (Model(16, 16, d=32, d_k=16, layers=2, positions=20), tasks.repetitions),
     **{
         f"H_kv = {H_kv}, d_k = {d_k}": (
             Model(8, 32, 32, d_k, 4, H_kv, positions=6),
             tasks.last_four,
         )
-        for d_k in (8, 4)
+        for d_k in (8, 2, 1)
         for H_kv in (4, 2, 1)
     },
 }
@@ -321,7 +339,8 @@ def test_a_run_is_its_steps():
     np.testing.assert_array_equal(run.theta, theta)
 
 
-@pytest.mark.parametrize("name", TRAINED)
+# The widest undivided model is shown in a lab from a record alone: there last digits do decide.
+@pytest.mark.parametrize("name", sorted(TRAINED.keys() - {"recall, d_k = 1024, scale 1.0"}))
 def test_last_digits_do_not_decide_a_run(name, monkeypatch):
     """Other processors round otherwise: a start that differs in the 13th digit ends alike."""
     model, task = TRAINED[name]

@@ -3,7 +3,7 @@
 The file ``progress.json`` beside the reader's chapters holds the day on which each checked exercise
 was first right, or last wrong. Outside a working copy nothing is written. A file that this version
 cannot read is never overwritten: what is broken or foreign gets another name, and what a newer
-version of the book wrote stays as it is.
+version of the book wrote, or what the system does not let us read, stays as it is.
 """
 
 import csv
@@ -11,7 +11,9 @@ import io
 import json
 import os
 import re
-from collections.abc import Mapping
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import date
 from pathlib import Path
 from typing import NamedTuple
@@ -24,7 +26,9 @@ from attnbook.launcher.working_copy import MANIFEST
 FILE = "progress.json"
 FORMAT, VERSION = "attnbook progress", 1
 LIMIT = 1_000_000  # bytes; a longer file is not ours
-COLUMNS = ("exercise", "state", "date")
+LOCK, PATIENCE = ".progress.lock", 1.0  # seconds; a kernel holds the lock for milliseconds
+# Chapter and number apart, since a spreadsheet takes 4.10 for 4.1, or for a day in April.
+COLUMNS = ("chapter", "exercise", "state", "date")
 
 
 class Standing(NamedTuple):
@@ -35,10 +39,10 @@ class Standing(NamedTuple):
 
 
 class Unreadable(Exception):
-    """A file that this version cannot read; ``newer`` if a later version wrote it."""
+    """A file that this version cannot read, with the sentence that says why."""
 
-    def __init__(self, newer: bool):
-        self.newer = newer
+    def __init__(self, remark: str):
+        self.remark = remark
 
 
 class Progress(NamedTuple):
@@ -62,17 +66,17 @@ class Progress(NamedTuple):
         )
 
     def to_csv(self) -> str:
-        r"""Return a table for a teacher: exercise, state, date.
+        r"""Return a table for a teacher: chapter, exercise, state, date.
 
         Examples
         --------
         >>> Progress({"4.2": Standing(State.RIGHT, "2027-01-31")}).to_csv()
-        'exercise,state,date\n4.2,right,2027-01-31\n'
+        'chapter,exercise,state,date\n4,2,right,2027-01-31\n'
         """
         text = io.StringIO()
         rows = csv.writer(text, lineterminator="\n")
         rows.writerow(COLUMNS)
-        rows.writerows((n, s.state.name.lower(), s.day) for n, s in self.standings.items())
+        rows.writerows((*_place(n), s.state.name.lower(), s.day) for n, s in self.standings.items())
         return text.getvalue()
 
     def export(self, path: str | Path) -> Path:
@@ -112,14 +116,14 @@ def progress(folder: str | Path = ".") -> Progress:
     True
     """
     folder, known, remark = Path(folder), {}, ""
-    if not (folder / MANIFEST).is_file():
+    if not _is_working_copy(folder):
         remark = wording.NOT_KEPT
     else:
         try:
             known = _read(folder / FILE)
         except Unreadable as error:
-            remark = wording.NEWER if error.newer else wording.FOREIGN
-        if not remark and not os.access(folder, os.W_OK):
+            remark = error.remark
+        if not remark and not _is_writable(folder):
             remark = wording.READ_ONLY
     names = [name for chapter in chapters() for name in exercises(chapter)]
     return Progress({name: known.get(name, Standing(State.OPEN)) for name in names}, remark)
@@ -130,41 +134,77 @@ def record(name: str, state: State, folder: Path = Path(), today: date | None = 
 
     Once right, an exercise stays right.
     """
-    if state not in (State.RIGHT, State.WRONG) or not (folder / MANIFEST).is_file():
+    if state not in (State.RIGHT, State.WRONG) or not _is_working_copy(folder):
+        return
+    if not _is_writable(folder):
         return
     path = folder / FILE
     try:
-        try:
-            known = _read(path)
-        except Unreadable as error:
-            if error.newer:
+        with _alone(folder):
+            try:
+                known = _read(path)
+            except Unreadable as error:
+                if error.remark != wording.FOREIGN:
+                    return
+                path.replace(_free_name(path))
+                known = {}
+            if known.get(name, Standing(State.OPEN)).state is State.RIGHT:
                 return
-            path.replace(_free_name(path))
-            known = {}
-        if known.get(name, Standing(State.OPEN)).state is State.RIGHT:
-            return
-        known[name] = Standing(state, (today or date.today()).isoformat())
-        _write(path, known)
+            known[name] = Standing(state, (today or date.today()).isoformat())
+            _write(Path(os.path.realpath(path)), known)  # where a symbolic link leads
     except OSError:
         return  # the answer was checked all the same; `progress` tells why nothing is kept
 
 
+def _is_working_copy(folder: Path) -> bool:
+    return os.path.isfile(folder / MANIFEST)
+
+
+def _is_writable(folder: Path) -> bool:
+    places = (folder, folder / FILE)
+    return all(os.access(place, os.W_OK) for place in places if os.path.exists(place))
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Keep other kernels from writing meanwhile; a lock that a dead one left behind is broken."""
+    lock, start = folder / LOCK, time.monotonic()
+    while True:
+        try:
+            lock.touch(exist_ok=False)
+            break
+        except (FileExistsError, PermissionError):  # the latter: Windows is still deleting it
+            waited = time.monotonic() - start
+            if waited > 2 * PATIENCE:
+                raise
+            if waited > PATIENCE:
+                lock.unlink(missing_ok=True)
+            time.sleep(0.005)
+    try:
+        yield
+    finally:
+        lock.unlink(missing_ok=True)
+
+
 def _read(path: Path) -> dict[str, Standing]:
     try:
-        if path.stat().st_size > LIMIT:
-            raise Unreadable(newer=False)
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return {}
-    except (OSError, ValueError, RecursionError):
-        raise Unreadable(newer=False) from None
+        if not path.is_symlink() and not os.path.exists(path):
+            return {}
+        size = path.stat().st_size
+        if size > LIMIT or not path.is_file():
+            raise Unreadable(wording.FOREIGN)
+        content = json.loads(path.read_bytes())  # in UTF-8, or what an editor made of it
+    except OSError:
+        raise Unreadable(wording.UNREAD) from None
+    except (ValueError, RecursionError):
+        raise Unreadable(wording.FOREIGN) from None
     if not isinstance(content, dict) or content.get("format") != FORMAT:
-        raise Unreadable(newer=False)
+        raise Unreadable(wording.FOREIGN)
     version, entries = content.get("version"), content.get("exercises")
     if type(version) is int and version > VERSION:
-        raise Unreadable(newer=True)
+        raise Unreadable(wording.NEWER)
     if type(version) is not int or version != VERSION or not isinstance(entries, dict):
-        raise Unreadable(newer=False)
+        raise Unreadable(wording.FOREIGN)
     found = {}
     for name, entry in entries.items():
         state, day = (entry.get("state"), entry.get("date")) if isinstance(entry, dict) else (0, 0)
@@ -174,7 +214,7 @@ def _read(path: Path) -> dict[str, Standing]:
             or not isinstance(day, str)
             or not re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", day)
         ):
-            raise Unreadable(newer=False)
+            raise Unreadable(wording.FOREIGN)
         found[name] = Standing(State[state.upper()], day)
     return found
 
@@ -201,7 +241,7 @@ def _free_name(path: Path) -> Path:
 
 def _is_table(path: Path) -> bool:
     try:
-        return path.read_text(encoding="utf-8").startswith(",".join(COLUMNS) + "\n")
+        return path.read_text(encoding="utf-8-sig").startswith(",".join(COLUMNS) + "\n")
     except (OSError, ValueError):
         return False
 

@@ -100,4 +100,5 @@ FOREIGN = (
 NEWER = (
     "progress.json was written by a newer version of the book. Update the book to go on with it."
 )
-READ_ONLY = "This folder cannot be written in: what you solve now is not kept."
+READ_ONLY = "my_book/ or progress.json cannot be written in: what you solve now is not kept."
+UNREAD = "progress.json cannot be read now, and stays as it is: what you solve now is not kept."

@@ -8,10 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import nbformat
+import zmq
+from jupyter_client.manager import KernelManager
 
 from attnbook.launcher import working_copy
 
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
+PING = 30_000  # Jupyter's default, in its own unit
 
 
 def without_widget_views(notebook: dict[str, Any]) -> dict[str, Any]:
@@ -150,6 +153,29 @@ def tell_address(serverapp: Any) -> None:
         print(f"attnbook: the book is open at {serverapp.display_url}", flush=True)
 
 
+def encrypt(config: Any) -> None:
+    """Let the server and its kernels encrypt what they tell each other, where both can.
+
+    Kernels that are asked not to, which is Jupyter's default, warn of eavesdroppers in the
+    terminal, once for each chapter that is opened.
+
+    Parameters
+    ----------
+    config : Config
+        The server's configuration; what the reader set there stays.
+
+    Examples
+    --------
+    >>> from traitlets.config import Config
+    >>> config = Config({"KernelManager": {"transport_encryption": "required"}})
+    >>> encrypt(config)
+    >>> config.KernelManager.transport_encryption
+    'required'
+    """
+    if "transport_encryption" in KernelManager.class_trait_names() and zmq.has("curve"):
+        config.KernelManager.setdefault("transport_encryption", "auto")
+
+
 def _jupyter_server_extension_points() -> list[dict[str, str]]:
     return [{"module": __name__}]
 
@@ -161,5 +187,8 @@ def _load_jupyter_server_extension(serverapp: Any) -> None:
     # Servers that keep this class elsewhere do without the comfort.
     if isinstance(connection, type):
         settings["kernel_websocket_connection_class"] = sending_at_once(connection)
+    # Otherwise Tornado corrects the server's own default, and tells so in the terminal.
+    settings.setdefault("ws_ping_timeout", settings.get("ws_ping_interval", PING))
+    encrypt(serverapp.config)
     trust_the_book(serverapp.contents_manager.notary, working_copy.BOOK)
     serverapp.io_loop.add_callback(tell_address, serverapp)
