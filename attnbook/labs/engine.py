@@ -332,6 +332,7 @@ class Lab:
             index=self._index[control.name],
             description=_description(control.label),
             description_allow_html=True,
+            tooltip=to_plain(control.label),  # which is the title of the label, else "null"
             readout=False,
             style={"description_width": _room(c.label for c in self.controls.values())},
             layout={"flex": "1 1 auto"},
