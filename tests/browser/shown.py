@@ -109,6 +109,21 @@ class Shown:
         faults = partial(self.faults, lab, to_svg(lab.picture))
         until(lambda: not faults(), LIMIT, lambda: f"{self.name}, {what}: " + "; ".join(faults()))
 
+    def settle(self, i: int) -> None:
+        """Focus slider i and wait until it keeps the focus.
+
+        After a long way of scrolling JupyterLab puts cells into the page and takes others out for
+        a while, and what it moves loses the focus.
+        """
+        handle = self.cell.locator(HANDLE).nth(i)
+
+        def kept() -> bool:
+            handle.focus()
+            self._chapter.page.wait_for_timeout(400)
+            return handle.evaluate("h => h === document.activeElement")
+
+        until(kept, LIMIT, lambda: f"{self.name}: slider {i} does not keep the focus")
+
     def move(self, i: int, key: str) -> None:
         """Press a key on slider i and wait for what it must bring."""
         handle = self.cell.locator(HANDLE).nth(i)

@@ -84,8 +84,10 @@ def measure(book: Book, paths: Sequence[Path] = CHAPTERS) -> list[Speed]:
 def measure_lab(chapter: Chapter, number: int) -> Speed:
     """Measure one lab by the slider with the most values."""
     lab = Shown(chapter, number)
+    lab.until_right("after Run All")
     sizes = [len(control.values) for control in lab.controls]
     i = sizes.index(max(sizes))
+    lab.settle(i)
     lab.move(i, "Home")
     svgs = []
     for place in range(sizes[i]):
@@ -116,7 +118,7 @@ def single_presses(probe: Probe, svgs: Sequence[str]) -> list[float]:
             break
     assert timed, f"{probe.name}: no key changes the picture"
     keys, times, _ = seen(probe)
-    assert len(keys) == timed[-1] + 1, f"{probe.name}: {len(keys)} key events of {timed[-1] + 1}"
+    assert len(keys) == k + 1, f"{probe.name}: {len(keys)} key events of {k + 1}"
     return [shown - keys[k] for k, shown in zip(timed, times[1:], strict=True)]
 
 
