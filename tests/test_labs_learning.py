@@ -13,11 +13,11 @@ from attnbook.labs.learning_to_attend import (
     WIDTHS,
     compute_curves,
     compute_head,
-    progress,
+    progress_bar,
     recorded,
 )
 from attnbook.picture import Polyline, Rect
-from attnbook.training import Model, logits_of, tasks, train, unpack
+from attnbook.training import Model, initial, logits_of, tasks, train, unpack
 
 ROOT = Path(__file__).parents[1]
 RECORD = runpy.run_path(str(ROOT / "figures" / "record_learning.py"))
@@ -50,7 +50,7 @@ def test_a_recorded_curve_begins_as_a_run_does(d_k, rate, divide, seed):
     np.testing.assert_allclose(
         kept.loss[divide, seed, :4], run.losses.reshape(4, 5).mean(axis=1), **CLOSE
     )
-    start = unpack(model, train(model, tasks.recall, steps=0, rate=rate, seed=seed).theta)
+    start = unpack(model, initial(model, np.random.default_rng(seed)))
     a = logits_of(model, start, tokens).heads[0].A[:, 0, -1]
     share = -(a * np.log(np.maximum(a, 1e-300))).sum(axis=-1).mean() / np.log(5)
     assert kept.entropy[divide, seed, 0] == pytest.approx(share, abs=0.00051)
@@ -180,7 +180,7 @@ def test_what_is_said_about_the_head():
 
 
 def test_the_bar_fills_with_the_steps(capsys):
-    step = progress(40)
+    step = progress_bar(40)
     assert "progress bar" in capsys.readouterr().out
     bar = step.__closure__[[c for c in step.__code__.co_freevars].index("bar")].cell_contents
     for n in range(1, 41):

@@ -527,3 +527,213 @@ def test_targets_that_cannot_be_cut_out_of_the_logits():
     for targets in (np.zeros((1, 4), int), np.zeros((1, 3, 2), int)):
         with pytest.raises(ValueError, match="m a divisor"):
             gradient(GOOD, THETA, [[0, 3, 1]], targets)
+
+
+# ---- what a reader may pass by mistake ---------------------------------------------------------
+
+RNG = np.random.default_rng(0)
+ROW = np.ones(3)
+NONE = no_moments(ROW)
+NEXT = Model(4, 4, d=3, d_k=2, positions=5)
+NEXT_THETA = initial(NEXT, np.random.default_rng(28))
+WEIGHTS = unpack(GOOD, THETA)
+FORWARD = logits_of(GOOD, WEIGHTS, [[0, 1]])
+
+
+def step(**changed):
+    given = {"theta": ROW, "dtheta": ROW, "moments": NONE, "rate": 0.1} | changed
+    return adam_step(given.pop("theta"), given.pop("dtheta"), given.pop("moments"), **given)
+
+
+def run(**changed):
+    given = {"model": GOOD, "task": tasks.recall, "steps": 2, "rate": 0.1, "seed": 0} | changed
+    return train(given.pop("model"), given.pop("task"), **given)
+
+
+BAD = {
+    # Adam
+    "theta None": (lambda: step(theta=None), "theta must hold real numbers"),
+    "theta a matrix": (lambda: step(theta=np.ones((2, 3))), r"theta must have shape \(n,\)"),
+    "theta NaN": (lambda: step(theta=[1.0, np.nan, 1.0]), r"theta\[1\] is nan"),
+    "dtheta NaN": (lambda: step(dtheta=[1.0, 1.0, np.nan]), r"dtheta\[2\] is nan"),
+    "dtheta shape": (lambda: step(dtheta=np.ones(2)), r"dtheta must have shape \(3,\), got \(2,\)"),
+    "dtheta complex": (lambda: step(dtheta=np.ones(3) * 1j), "dtheta must hold real numbers"),
+    "dtheta ragged": (lambda: step(dtheta=[[1], [1, 2]]), "rows of equal length"),
+    "moments None": (lambda: step(moments=None), "moments must be a Moments.*no_moments"),
+    "moments shape": (lambda: step(moments=no_moments(np.ones(4))), "moments.m must have shape"),
+    "moments.v < 0": (lambda: step(moments=NONE._replace(v=-ROW)), "mean of squares"),
+    "moments.step": (lambda: step(moments=NONE._replace(step=-1)), "moments.step must be"),
+    "rate text": (lambda: step(rate="0.1"), "rate must be one finite real number, got '0.1'"),
+    "rate 0": (lambda: step(rate=0), "rate must be above 0"),
+    "rate NaN": (lambda: step(rate=np.nan), "rate must be one finite"),
+    "beta 1": (lambda: step(beta=(1, 1)), r"beta\[0\] must lie in \[0, 1\)"),
+    "beta 2 < 0": (lambda: step(beta=(0.9, -0.1)), r"beta\[1\] must lie in"),
+    "beta one": (lambda: step(beta=0.9), "beta must be a pair"),
+    "beta text": (lambda: step(beta=("a", 0.9)), r"beta\[0\] must be one finite"),
+    "eps 0": (lambda: step(eps=0), "eps must be above 0"),
+    "gradient too large": (lambda: step(dtheta=ROW * 1e200), "step 1 of Adam overflows float64"),
+    "no_moments None": (lambda: no_moments(None), "theta must hold real numbers"),
+    "no_moments NaN": (lambda: no_moments([np.nan]), r"theta\[0\] is nan"),
+    # patterns
+    "A NaN": (lambda: weight_on([[np.nan, 1.0]], [[True, False]]), r"A\[0, 0\] is nan"),
+    "A None": (lambda: weight_on(None, [[True, False]]), "A must hold real numbers"),
+    "A scores": (lambda: weight_on([[3.0, 1.0]], [[True, False]]), "sums to 4"),
+    "there integer": (lambda: weight_on([[0.0, 1.0]], [[0, 1]]), "there must be boolean"),
+    "there None": (lambda: weight_on([[0.0, 1.0]], None), "there must be boolean"),
+    "there shape": (lambda: weight_on([[0.0, 1.0]], [[True] * 3]), "expected there of shape"),
+    "there larger": (lambda: weight_on([0.0, 1.0], [[True] * 2] * 2), "expected there of shape"),
+    "previous None": (lambda: previous(None), "T must be one integer, 1 or more"),
+    "previous 0": (lambda: previous(0), "T must be one integer, 1 or more"),
+    "same None": (lambda: after_the_same(None), "tokens must be integers or texts"),
+    "same number": (lambda: after_the_same(3), "tokens must be integers or texts"),
+    "same floats": (lambda: after_the_same([1.0, np.nan]), "tokens must be integers or texts"),
+    "same ragged": (lambda: after_the_same([[1], [1, 2]]), "rows of equal length"),
+    # runs
+    "steps 0": (lambda: run(steps=0), "steps must be one integer, 1 or more"),
+    "steps text": (lambda: run(steps="9"), "steps must be one integer"),
+    "rate None": (lambda: run(rate=None), "rate must be one finite"),
+    "rate negative": (lambda: run(rate=-0.1), "rate must be above 0"),
+    "seed": (lambda: run(seed=-1), "seed must be one integer, 0 or more"),
+    "seed None": (lambda: run(seed=None), "seed must be one integer, 0 or more"),
+    "task None": (lambda: run(task=None), "task must be a function"),
+    "task a batch": (lambda: run(task=tasks.arrangements()), "task must be a function"),
+    "task one array": (lambda: run(task=tasks.sentences), "must return a pair"),
+    "task nothing": (lambda: run(task=lambda rng: None), "must return a pair"),
+    "watch": (lambda: run(watch=3), "watch must be a function"),
+    "model": (lambda: run(model=3), "model must be a Model"),
+    "no model": (lambda: run(model=[1, 2]), "model must be a Model"),
+    "span []": (lambda: span([]), "values is empty"),
+    "span None": (lambda: span(None), "values must hold real numbers"),
+    "span text": (lambda: span(["a"]), "values must hold real numbers"),
+    "span NaN": (lambda: span([1.0, np.nan]), r"values\[1\] is nan"),
+    "generate rng": (lambda: generate(NEXT, NEXT_THETA, [[1]], 2, 0), "numpy.random.Generator"),
+    "generate steps": (lambda: generate(NEXT, NEXT_THETA, [[1]], -1, RNG), "steps must be"),
+    "generate too far": (lambda: generate(NEXT, NEXT_THETA, [[1]], 6, RNG), "too few to add 6"),
+    "generate tokens": (
+        lambda: generate(NEXT, NEXT_THETA, None, 2, RNG),
+        "tokens must be integers",
+    ),
+    "generate theta": (lambda: generate(NEXT, None, [[1]], 2, RNG), "theta must hold real"),
+    "generate NaN": (lambda: generate(NEXT, NEXT_THETA * np.nan, [[1]], 0, RNG), "is nan"),
+    "generate outputs": (lambda: generate(GOOD, THETA, [[1]], 2, RNG), "3 outputs for 5 tokens"),
+    # models
+    "initial rng": (lambda: initial(GOOD, 3), "numpy.random.default_rng"),
+    "initial None": (lambda: initial(None, RNG), "model must be a Model"),
+    "size a list": (lambda: initial(GOOD._replace(d=[4]), RNG), "must be one integer"),
+    "size a text": (lambda: initial(GOOD._replace(H_q="2"), RNG), "H_q must be one integer"),
+    "causal": (lambda: initial(GOOD._replace(causal="no"), RNG), "causal must be True or False"),
+    "scale": (lambda: initial(GOOD._replace(scale="1"), RNG), "scale must be one finite"),
+    "theta integer": (lambda: unpack(GOOD, THETA.astype(int)), "floating-point numbers"),
+    "unpack None": (lambda: unpack(GOOD, None), "floating-point numbers"),
+    "pack None": (lambda: pack(None), "weights must be a Weights"),
+    "tokens None": (lambda: logits_of(GOOD, WEIGHTS, None), "tokens must be integers"),
+    "weights theta": (lambda: logits_of(GOOD, THETA, [[0]]), "weights must be a Weights"),
+    "weights other": (
+        lambda: logits_of(GOOD._replace(d=3), WEIGHTS, [[0]]),
+        r"weights.embedding must have shape \(5, 3\), got \(5, 4\)",
+    ),
+    "weights layers": (lambda: logits_of(GOOD._replace(layers=2), WEIGHTS, [[0]]), "2 layers"),
+    "weights NaN": (
+        lambda: logits_of(GOOD, WEIGHTS._replace(W_out=WEIGHTS.W_out * np.nan), [[0]]),
+        "weights.W_out",
+    ),
+    "logits overflow": (
+        lambda: logits_of(GOOD, WEIGHTS._replace(W_out=WEIGHTS.W_out * 1e308), [[0, 1, 2, 3]]),
+        "overflows float64",
+    ),
+    "forward None": (
+        lambda: logits_backward(np.ones((1, 2, 3)), GOOD, WEIGHTS, [[0, 1]], None),
+        "forward must be a Forward",
+    ),
+    "forward other": (
+        lambda: logits_backward(np.ones((1, 1, 3)), GOOD, WEIGHTS, [[0]], FORWARD),
+        "pass what logits_of returned",
+    ),
+    "dlogits shape": (
+        lambda: logits_backward(np.ones((1, 2)), GOOD, WEIGHTS, [[0, 1]], FORWARD),
+        "dlogits must have shape",
+    ),
+    "dlogits NaN": (
+        lambda: logits_backward(FORWARD.logits * np.nan, GOOD, WEIGHTS, [[0, 1]], FORWARD),
+        "dlogits.* is nan",
+    ),
+    # loss
+    "targets None": (lambda: cross_entropy([[0.0, 1.0]], None), "integer targets"),
+    "targets ragged": (lambda: accuracy([[0.0, 1.0]], [[1], [1, 2]]), "rows of equal length"),
+    "logits None": (lambda: cross_entropy(None, [0]), "logits must hold real numbers"),
+    "loss overflows": (lambda: cross_entropy([[1e308, -1e308]], [1]), "the loss overflows"),
+    "by_target None": (lambda: by_target(None, np.zeros((2, 3), int)), "for logits \\(\\)"),
+    "by_target targets": (lambda: by_target(np.zeros((2, 3, 4)), None), "expected targets"),
+    "by_target no part": (
+        lambda: by_target(np.zeros((2, 3, 4)), np.zeros((2, 3, 0), int)),
+        "expected targets",
+    ),
+    # tasks
+    **{
+        f"{name} {how}": (lambda name=name, given=given: getattr(tasks, name)(*given), message)
+        for name, least in {
+            "recall": None,
+            "sentences": 1,
+            "next_word": 1,
+            "same_word": 1,
+            "neighbours": 3,
+            "last_four": 5,
+            "repetitions": 11,
+        }.items()
+        for how, given, message in [
+            ("rng", (None,), "numpy.random.default_rng"),
+            ("seed", (3,), "numpy.random.default_rng"),
+            ("B", (RNG, 0), "B must be one integer, 1 or more"),
+            *(
+                [("T", (RNG, 2, least - 1), f"T must be one integer, {least} or more; got")]
+                if least
+                else []
+            ),
+        ]
+    },
+    "arrangements": (lambda: tasks.arrangements(1), "T must be one integer, 2 or more"),
+    "legal []": (lambda: tasks.legal([]), "text must be words"),
+    "legal one word": (lambda: tasks.legal([[3]]), "T at least 2"),
+    "legal None": (lambda: tasks.legal(None), "text must be words"),
+    "legal 99": (lambda: tasks.legal([[0, 99]]), "words must lie in 0, ..., 7; got 0 to 99"),
+    "legal -1": (lambda: tasks.legal([[-1, 0]]), "words must lie in"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_input_is_named(name):
+    call, message = BAD[name]
+    with pytest.raises((TypeError, ValueError, FloatingPointError), match=message):
+        call()
+
+
+def test_the_smallest_of_each_task():
+    rng = np.random.default_rng(29)
+    for task, T in (
+        (tasks.next_word, 1),
+        (tasks.same_word, 1),
+        (tasks.neighbours, 3),
+        (tasks.last_four, 5),
+        (tasks.repetitions, 11),
+    ):
+        tokens, targets = task(rng, 200, T)
+        assert tokens.shape == targets.shape[:2] == (200, T)
+        assert (targets.reshape(200, -1) >= 0).any(axis=1).all()  # each sequence asks something
+
+
+def test_a_gradient_or_a_last_step_that_overflows_is_no_result(monkeypatch):
+    layer = unpack(GOOD, theta := THETA.copy()).layers[0]
+    layer.W_V[:], layer.W_O[:] = 1e-200, 1e300
+    unpack(GOOD, theta).W_out[:] = [[1e8, -1e8, 0]] * 4
+    with pytest.raises(FloatingPointError, match="gradient of the loss is not finite"):
+        gradient(GOOD, theta, [[0, 3, 1]], [[1, 2, 0]])
+    monkeypatch.setattr("attnbook.training.run.gradient", lambda *_: (1.0, THETA * np.inf))
+    with pytest.raises(FloatingPointError, match="not finite after the last step"):
+        run(steps=1)
+
+
+def test_half_precision_and_integers_are_computed_with_in_double():
+    theta, moments = adam_step([0, 0], np.float16([4, 0]), no_moments([0, 0]), rate=0.5)
+    np.testing.assert_allclose(theta, [-0.5, 0])
+    assert theta.dtype == moments.m.dtype == moments.v.dtype == np.float64
+    assert adam_step(*[np.float32([1])] * 2, no_moments(np.float32([1])), rate=1)[0].dtype == "f4"

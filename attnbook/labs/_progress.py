@@ -8,7 +8,7 @@ from IPython.display import display
 STANDS_IN = "(A progress bar stands here while the cell trains.)"
 
 
-def progress(steps: int) -> Callable[..., None]:
+def progress_bar(steps: int) -> Callable[..., None]:
     """Show a bar and return what moves it: each call is one step, whatever its arguments.
 
     Parameters
@@ -22,7 +22,7 @@ def progress(steps: int) -> Callable[..., None]:
 
     Examples
     --------
-    >>> step = progress(200)  # doctest: +ELLIPSIS
+    >>> step = progress_bar(200)  # doctest: +ELLIPSIS
     {'text/plain': '(A progress bar stands here while the cell trains.)', ...
     >>> for _ in range(200):
     ...     step()

@@ -12,7 +12,7 @@ import numpy as np
 
 from attnbook import style
 from attnbook.diagrams import Group, Panel, axes, curve, end_labels, horizontal, number, vertical
-from attnbook.labs._progress import progress as progress
+from attnbook.labs._progress import progress_bar as progress_bar
 from attnbook.labs.engine import Lab, Slider
 from attnbook.picture import Picture, Rect, Text
 from attnbook.training.patterns import after_the_same, previous

@@ -6,7 +6,7 @@ A target of -1 says that nothing is asked at this place.
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from attnbook._checks import real_array
+from attnbook._checks import as_array, real_array
 
 
 def cross_entropy(logits: ArrayLike, targets: ArrayLike) -> float:
@@ -31,6 +31,8 @@ def cross_entropy(logits: ArrayLike, targets: ArrayLike) -> float:
     ------
     ValueError
         The shapes do not fit, a target is no class, or there is none.
+    FloatingPointError
+        The loss overflows.
 
     Examples
     --------
@@ -40,7 +42,14 @@ def cross_entropy(logits: ArrayLike, targets: ArrayLike) -> float:
     logits = real_array("logits", logits)
     targets, asked = checked_targets(logits, targets)
     y = targets[asked]
-    return 0.0 - float(log_softmax(logits[asked])[np.arange(len(y)), y].mean())
+    with np.errstate(over="ignore"):
+        loss = 0.0 - float(log_softmax(logits[asked])[np.arange(len(y)), y].mean())
+    if not np.isfinite(loss):
+        raise FloatingPointError(
+            f"the loss overflows {logits.dtype}: the logits go from {logits.min():.3g} to "
+            f"{logits.max():.3g}; make them smaller"
+        )
+    return loss
 
 
 def cross_entropy_backward(logits: ArrayLike, targets: ArrayLike) -> NDArray:
@@ -72,7 +81,8 @@ def cross_entropy_backward(logits: ArrayLike, targets: ArrayLike) -> NDArray:
     logits = real_array("logits", logits)
     targets, asked = checked_targets(logits, targets)
     y, dlogits = targets[asked], np.zeros_like(logits)
-    p = np.exp(log_softmax(logits[asked]))
+    with np.errstate(over="ignore"):
+        p = np.exp(log_softmax(logits[asked]))
     p[np.arange(len(y)), y] -= 1
     dlogits[asked] = p / len(y)
     return dlogits
@@ -113,7 +123,7 @@ def log_softmax(u: NDArray) -> NDArray:
 
 def checked_targets(logits: NDArray, targets: ArrayLike) -> tuple[NDArray, NDArray]:
     """Return the targets as an array that fits the logits, and where there is one."""
-    targets = np.asarray(targets)
+    targets = as_array("targets", targets)
     if targets.dtype.kind not in "iu" or logits.shape[:-1] != targets.shape or logits.ndim == 0:
         raise ValueError(
             "expected logits (..., classes) and integer targets (...), one for each row of "

@@ -9,8 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from attnbook import masks
+from attnbook._checks import as_array, finite_result
 from attnbook.heads import MultiHead, multi_head_attention, multi_head_attention_backward
-from attnbook.training.weights import Layer, Model, Weights
+from attnbook.training._entry import instance, numbers
+from attnbook.training.weights import Layer, Model, Weights, checked_model, checked_weights
 
 
 class Forward(NamedTuple):
@@ -44,7 +46,8 @@ def logits_of(model: Model, weights: Weights, tokens: ArrayLike) -> Forward:
     Raises
     ------
     ValueError
-        A token is unknown, or there is no position vector for a place.
+        A token is unknown, there is no position vector for a place, or a matrix does not have
+        the shape that the model asks for.
 
     Examples
     --------
@@ -54,7 +57,7 @@ def logits_of(model: Model, weights: Weights, tokens: ArrayLike) -> Forward:
     >>> logits_of(model, weights, [[0, 1, 4, 1]]).logits.shape
     (1, 4, 3)
     """
-    tokens = checked_tokens(model, tokens)
+    tokens, weights = checked_tokens(model, tokens), checked_weights(model, weights)
     T = tokens.shape[1]
     x = weights.embedding[tokens]
     if model.positions:
@@ -69,7 +72,9 @@ def logits_of(model: Model, weights: Weights, tokens: ArrayLike) -> Forward:
         )
         x = x + heads[-1].Y
         X.append(x)
-    return Forward(x @ weights.W_out, tuple(X), tuple(heads))
+    with np.errstate(over="ignore", invalid="ignore"):
+        logits = x @ weights.W_out
+    return Forward(finite_result("logits", logits, logits.dtype), tuple(X), tuple(heads))
 
 
 def logits_backward(
@@ -98,6 +103,11 @@ def logits_backward(
     Weights
         Each gradient has the shape of its matrix.
 
+    Raises
+    ------
+    TypeError, ValueError
+        As in `logits_of`, or dlogits does not have the shape of the logits.
+
     Examples
     --------
     >>> from attnbook.training import initial, unpack
@@ -108,7 +118,14 @@ def logits_backward(
     >>> d.W_out.shape, d.layers[0].W_K.shape
     ((8, 3), (8, 4))
     """
-    tokens = checked_tokens(model, tokens)
+    tokens, weights = checked_tokens(model, tokens), checked_weights(model, weights)
+    instance("forward", forward, Forward, "logits_of(model, weights, tokens) returns it")
+    if forward.logits.shape != (*tokens.shape, model.outputs):
+        raise ValueError(
+            f"forward has logits of shape {forward.logits.shape}, but for these tokens they have "
+            f"{(*tokens.shape, model.outputs)}: pass what logits_of returned for them"
+        )
+    dlogits = numbers("dlogits", dlogits, forward.logits.shape)
     dW_out = _rows(forward.X[-1]).T @ _rows(dlogits)
     dx = dlogits @ weights.W_out.T
     layers = []
@@ -131,7 +148,8 @@ def _rows(X: NDArray) -> NDArray:
 
 def checked_tokens(model: Model, tokens: ArrayLike) -> NDArray:
     """Return the tokens as an array that fits the model."""
-    tokens = np.asarray(tokens)
+    checked_model(model)
+    tokens = as_array("tokens", tokens)
     if tokens.dtype.kind not in "iu" or tokens.ndim != 2 or tokens.size == 0:
         raise ValueError(
             "tokens must be integers of shape (B, T), at least one: for one sequence write "

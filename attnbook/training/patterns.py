@@ -3,6 +3,8 @@
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from attnbook._checks import as_array, check_weights, real_array, whole_number
+
 
 def weight_on(A: ArrayLike, there: ArrayLike) -> float:
     """Return the weight that rows give to the keys named, on average over rows that have some.
@@ -24,16 +26,31 @@ def weight_on(A: ArrayLike, there: ArrayLike) -> float:
 
     Raises
     ------
+    TypeError
+        there is not boolean.
     ValueError
-        No row has such a key.
+        No row has such a key, A holds no weights, or the shapes do not fit.
 
     Examples
     --------
     >>> weight_on([[1.0, 0.0], [0.25, 0.75]], [[False, False], [True, False]])
     0.25
     """
-    A = np.asarray(A)
-    there = np.broadcast_to(np.asarray(there, dtype=bool), A.shape)
+    given, A, there = A, real_array("A", A), as_array("there", there)
+    check_weights(A, given)
+    if there.dtype != bool:
+        raise TypeError(
+            "there must be boolean, True = the weight on this key counts; got dtype "
+            f"{there.dtype}: compare it (there == 1)"
+        )
+    if there.ndim > A.ndim or any(
+        n not in (1, size) for n, size in zip(there.shape[::-1], A.shape[::-1], strict=False)
+    ):
+        raise ValueError(
+            f"expected there of shape (T, S) or that of A, (..., T, S); got {there.shape} for A "
+            f"{A.shape}: a mask per sequence, (B, T, S), becomes there[:, None] for weights by head"
+        )
+    there = np.broadcast_to(there, A.shape)
     rows = there.any(axis=-1)
     if not rows.any():
         raise ValueError("there names no key in any row: there is nothing to average")
@@ -51,12 +68,17 @@ def previous(T: int) -> NDArray:
     -------
     boolean array, shape (T, T)
 
+    Raises
+    ------
+    ValueError
+        T is no integer from 1 on.
+
     Examples
     --------
     >>> previous(3).astype(int).tolist()
     [[0, 0, 0], [1, 0, 0], [0, 1, 0]]
     """
-    return np.eye(T, k=-1, dtype=bool)
+    return np.eye(whole_number("T", T), k=-1, dtype=bool)
 
 
 def after_the_same(tokens: ArrayLike) -> NDArray:
@@ -66,11 +88,16 @@ def after_the_same(tokens: ArrayLike) -> NDArray:
 
     Parameters
     ----------
-    tokens : integer array, shape (..., T)
+    tokens : array of integers or texts, shape (..., T)
 
     Returns
     -------
     boolean array, shape (..., T, T)
+
+    Raises
+    ------
+    ValueError
+        tokens are neither integers nor texts, or they stand in no row.
 
     Examples
     --------
@@ -79,7 +106,13 @@ def after_the_same(tokens: ArrayLike) -> NDArray:
     >>> after_the_same([5, 7, 5]).astype(int).tolist()
     [[0, 0, 0], [0, 0, 0], [0, 1, 0]]
     """
-    tokens = np.asarray(tokens)
+    tokens = as_array("tokens", tokens)
+    if tokens.dtype.kind not in "iuU" or tokens.ndim == 0:
+        raise ValueError(
+            "tokens must be integers or texts of shape (..., T); got dtype "
+            f"{tokens.dtype}, shape {tokens.shape}: numbers of tokens are made with "
+            ".astype(int)"
+        )
     same = tokens[..., :, None] == tokens[..., None, :]
     there = np.zeros_like(same)
     there[..., 1:] = same[..., :-1]

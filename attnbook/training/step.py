@@ -11,10 +11,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from attnbook import masks
+from attnbook._checks import as_array
 from attnbook.training.loss import checked_targets
 from attnbook.training.model import checked_tokens
 from attnbook.training.weights import Layer, Model, unpack
 
+GROWN = "the parameters have grown too large; train with a smaller rate"
 FEW, MANY = 1e-100, 1e100  # between these, row sums of exponentials have lost no digit
 
 
@@ -43,7 +45,7 @@ def gradient(
     ValueError
         As in `logits_of` and `cross_entropy`.
     FloatingPointError
-        The loss is not finite: the rate was too large.
+        The loss or its gradient is not finite: the rate was too large.
 
     Examples
     --------
@@ -56,6 +58,7 @@ def gradient(
     """
     tokens = checked_tokens(model, tokens)
     T, weights = tokens.shape[1], unpack(model, theta)
+    theta = np.asarray(theta)
     dtheta = np.zeros_like(theta)
     d = unpack(model, dtheta)  # views: what is written into them is written into dtheta
 
@@ -84,6 +87,8 @@ def gradient(
     np.matmul(chosen, dx, out=d.embedding)
     if model.positions:
         np.sum(dx.reshape(-1, T, model.d), axis=0, out=d.position[:T])
+    if not math.isfinite(dtheta.sum()):
+        raise FloatingPointError(f"the gradient of the loss is not finite: {GROWN}")
     return loss, dtheta
 
 
@@ -109,9 +114,9 @@ def by_target(logits: NDArray, targets: ArrayLike) -> NDArray:
     >>> by_target(np.zeros((2, 3, 8)), np.zeros((2, 3, 2), int)).shape
     (2, 3, 2, 4)
     """
-    shape = np.shape(targets)
+    logits, shape = as_array("logits", logits), as_array("targets", targets).shape
     parts = math.prod(shape[2:])
-    if shape[:2] != logits.shape[:2] or logits.shape[-1] % max(parts, 1):
+    if logits.ndim != 3 or shape[:2] != logits.shape[:2] or parts == 0 or logits.shape[-1] % parts:
         raise ValueError(
             "expected targets (B, T) or (B, T, m) for logits (B, T, outputs), m a divisor of "
             f"outputs; got targets {shape} for logits {logits.shape}"
@@ -130,9 +135,7 @@ def _loss(logits: NDArray, targets: ArrayLike) -> tuple[float, NDArray]:
     total = p.sum(axis=-1, keepdims=True)
     loss = float((np.log(total[:, 0]) - at_target).mean())
     if not math.isfinite(loss):
-        raise FloatingPointError(
-            f"the loss is {loss}: the parameters have grown too large; train with a smaller rate"
-        )
+        raise FloatingPointError(f"the loss is {loss}: {GROWN}")
     p /= len(y) * total
     p[n, y] -= 1 / len(y)
     if asked.all():

@@ -8,6 +8,9 @@ import itertools
 import numpy as np
 from numpy.typing import NDArray
 
+from attnbook._checks import as_array, whole_number
+from attnbook.training._entry import generator
+
 Batch = tuple[NDArray, NDArray]
 
 # ---------------------------------------------------------------- recall: which value has this key?
@@ -31,12 +34,18 @@ def recall(rng: np.random.Generator, B: int = 32) -> Batch:
     targets : integer array, shape (B, 5)
         At the question the value, 0 to 3.
 
+    Raises
+    ------
+    TypeError, ValueError
+        rng is no generator, or B no integer from 1 on.
+
     Examples
     --------
     >>> tokens, targets = recall(np.random.default_rng(0), B=1)
     >>> tokens.tolist(), targets.tolist()
     ([[9, 0, 4, 12, 18]], [[-1, -1, -1, -1, 1]])
     """
+    generator(rng), whole_number("B", B)
     keys = rng.permuted(np.tile(np.arange(KEYS), (B, 1)), axis=1)
     values = rng.integers(VALUES, size=(B, KEYS))
     chosen = rng.integers(KEYS, size=(B, 1))
@@ -79,11 +88,17 @@ def sentences(rng: np.random.Generator, B: int = 32, T: int = 12) -> NDArray:
     -------
     integer array, shape (B, T)
 
+    Raises
+    ------
+    TypeError, ValueError
+        rng is no generator, or B or T no integer from 1 on.
+
     Examples
     --------
     >>> sentences(np.random.default_rng(0), B=1, T=6).tolist()
     [[6, 1, 4, 5, 6, 7]]
     """
+    generator(rng), whole_number("B", B), whole_number("T", T)
     words = [rng.integers(WORDS, size=B)]
     for _ in range(T - 1):
         words.append(successors()[words[-1], rng.integers(2, size=B)])
@@ -96,16 +111,30 @@ def legal(text: NDArray) -> float:
     Parameters
     ----------
     text : integer array, shape (B, T)
+        T at least 2.
 
     Returns
     -------
     float
+
+    Raises
+    ------
+    ValueError
+        text has another shape, or holds something else than words.
 
     Examples
     --------
     >>> legal(np.array([[0, 1, 4, 4, 7]]))
     0.75
     """
+    text = as_array("text", text)
+    if text.dtype.kind not in "iu" or text.ndim != 2 or text.shape[0] < 1 or text.shape[1] < 2:
+        raise ValueError(
+            "text must be words 0, ..., 7 in an integer array of shape (B, T), T at least 2; got "
+            f"dtype {text.dtype}, shape {text.shape}: for one sentence write text[None]"
+        )
+    if text.min() < 0 or text.max() >= WORDS:
+        raise ValueError(f"words must lie in 0, ..., {WORDS - 1}; got {text.min()} to {text.max()}")
     return float((successors()[text[:, :-1]] == text[:, 1:, None]).any(axis=-1).mean())
 
 
@@ -122,13 +151,18 @@ def next_word(rng: np.random.Generator, B: int = 32, T: int = 12) -> Batch:
     -------
     tokens, targets : integer arrays, shape (B, T)
 
+    Raises
+    ------
+    TypeError, ValueError
+        rng is no generator, or B or T no integer from 1 on.
+
     Examples
     --------
     >>> tokens, targets = next_word(np.random.default_rng(0), B=1)
     >>> bool((tokens[:, 1:] == targets[:, :-1]).all())
     True
     """
-    text = sentences(rng, B, T + 1)
+    text = sentences(rng, B, whole_number("T", T) + 1)
     return text[:, :-1], text[:, 1:]
 
 
@@ -144,6 +178,11 @@ def same_word(rng: np.random.Generator, B: int = 32, T: int = 12) -> Batch:
     Returns
     -------
     tokens, targets : integer arrays, shape (B, T)
+
+    Raises
+    ------
+    TypeError, ValueError
+        rng is no generator, or B or T no integer from 1 on.
 
     Examples
     --------
@@ -167,12 +206,17 @@ def neighbours(rng: np.random.Generator, B: int = 32, T: int = 6) -> Batch:
     ----------
     rng : numpy.random.Generator
     B, T : int
-        Number and length of the sequences.
+        Number and length of the sequences; T at least 3, for an inner place.
 
     Returns
     -------
     tokens : integer array, shape (B, T)
     targets : integer array, shape (B, T, 2)
+
+    Raises
+    ------
+    TypeError, ValueError
+        rng is no generator, or B or T no integer from 1 and 3 on.
 
     Examples
     --------
@@ -180,6 +224,7 @@ def neighbours(rng: np.random.Generator, B: int = 32, T: int = 6) -> Batch:
     >>> tokens.tolist(), targets.tolist()
     ([[6, 5, 4, 2]], [[[-1, -1], [6, 4], [5, 2], [-1, -1]]])
     """
+    generator(rng), whole_number("B", B), whole_number("T", T, 3)
     tokens = rng.integers(NAMES, size=(B, T))
     targets = np.full((B, T, 2), -1)
     targets[:, 1:-1, 0], targets[:, 1:-1, 1] = tokens[:, :-2], tokens[:, 2:]
@@ -193,12 +238,17 @@ def last_four(rng: np.random.Generator, B: int = 32, T: int = 6) -> Batch:
     ----------
     rng : numpy.random.Generator
     B, T : int
-        Number and length of the sequences.
+        Number and length of the sequences; T at least 5.
 
     Returns
     -------
     tokens : integer array, shape (B, T)
     targets : integer array, shape (B, T, 4)
+
+    Raises
+    ------
+    TypeError, ValueError
+        rng is no generator, or B or T no integer from 1 and 5 on.
 
     Examples
     --------
@@ -206,6 +256,7 @@ def last_four(rng: np.random.Generator, B: int = 32, T: int = 6) -> Batch:
     >>> tokens.tolist(), targets[0, -1].tolist()
     ([[6, 5, 4, 2, 2, 0]], [5, 4, 2, 2])
     """
+    generator(rng), whole_number("B", B), whole_number("T", T, 5)
     tokens = rng.integers(NAMES, size=(B, T))
     targets = np.full((B, T, 4), -1)
     targets[:, -1] = tokens[:, -5:-1]
@@ -223,7 +274,7 @@ def arrangements(T: int = 5) -> Batch:
     Parameters
     ----------
     T : int
-        Number of places; what is left is filled with the token 2.
+        Number of places, at least 2; what is left is filled with the token 2.
 
     Returns
     -------
@@ -232,12 +283,18 @@ def arrangements(T: int = 5) -> Batch:
     targets : integer array, shape (T (T - 1), T + 1)
         At the question 0 or 1, whichever came first.
 
+    Raises
+    ------
+    ValueError
+        T is no integer from 2 on.
+
     Examples
     --------
     >>> tokens, targets = arrangements(2)
     >>> tokens.tolist(), targets.tolist()
     ([[0, 1, 3], [1, 0, 3]], [[-1, -1, 0], [-1, -1, 1]])
     """
+    whole_number("T", T, 2)
     places = np.array(list(itertools.permutations(range(T), 2)))
     tokens = np.full((len(places), T + 1), FILLER)
     tokens[:, -1] = QUESTION
@@ -249,7 +306,7 @@ def arrangements(T: int = 5) -> Batch:
 
 # ---------------------------------------------------------------- repetition: what came after this?
 
-LETTERS = 16
+LETTERS, SHORTEST, LONGEST = 16, 6, 10
 
 
 def repetitions(rng: np.random.Generator, B: int = 24, T: int = 20) -> Batch:
@@ -259,11 +316,16 @@ def repetitions(rng: np.random.Generator, B: int = 24, T: int = 20) -> Batch:
     ----------
     rng : numpy.random.Generator
     B, T : int
-        Number and length of the sequences.
+        Number and length of the sequences; T at least 11, so that every block repeats.
 
     Returns
     -------
     tokens, targets : integer arrays, shape (B, T)
+
+    Raises
+    ------
+    TypeError, ValueError
+        rng is no generator, or B or T no integer from 1 and 11 on.
 
     Examples
     --------
@@ -273,7 +335,8 @@ def repetitions(rng: np.random.Generator, B: int = 24, T: int = 20) -> Batch:
     >>> print(*targets[0])
     -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 11 3
     """
-    period = rng.integers(6, 11, size=(B, 1))
+    generator(rng), whole_number("B", B), whole_number("T", T, LONGEST + 1)
+    period = rng.integers(SHORTEST, LONGEST + 1, size=(B, 1))
     letters = rng.permuted(np.tile(np.arange(LETTERS), (B, 1)), axis=1)
     text = np.take_along_axis(letters, np.arange(T + 1) % period, axis=1)
     return text[:, :-1], np.where(np.arange(T) >= period, text[:, 1:], -1)

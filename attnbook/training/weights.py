@@ -11,7 +11,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from attnbook._checks import group_size, whole_number
+from attnbook._checks import as_array, group_size, real_number, whole_number
+from attnbook.training._entry import generator, instance, numbers
 
 
 class Model(NamedTuple):
@@ -77,10 +78,15 @@ class Weights(NamedTuple):
 @lru_cache
 def _places(model: Model) -> tuple[tuple[int, int, tuple[int, int]], ...]:
     """Return where each matrix stands in theta, from and to, and its shape."""
-    for name in ("tokens", "outputs", "d", "d_k", "layers"):
+    instance("model", model, Model, "as in Model(tokens=5, outputs=5, d=8, d_k=4)")
+    for name in ("tokens", "outputs", "d", "d_k", "H_q", "H_kv", "layers"):
         whole_number(name, getattr(model, name))
     whole_number("positions", model.positions, 0)
     group_size(model.H_q, model.H_kv)
+    if not isinstance(model.causal, bool | np.bool):
+        raise ValueError(f"causal must be True or False, got {model.causal!r:.60}")
+    if model.scale is not None:
+        real_number("scale", model.scale)
     d, queries, keys = model.d, model.H_q * model.d_k, model.H_kv * model.d_k
     layer = [(d, queries), (d, keys), (d, keys), (queries, d)]
     shapes = [(model.tokens, d), (model.positions, d), *layer * model.layers, (d, model.outputs)]
@@ -106,6 +112,8 @@ def initial(model: Model, rng: np.random.Generator) -> NDArray:
 
     Raises
     ------
+    TypeError
+        model is no Model or rng no generator.
     ValueError
         A size of the model is no integer from 1 on (positions: from 0), or H_q is no multiple of
         H_kv.
@@ -116,7 +124,8 @@ def initial(model: Model, rng: np.random.Generator) -> NDArray:
     >>> initial(model, np.random.default_rng(0)).size == 5 * 8 + 4 * 8 * 4 + 8 * 3
     True
     """
-    vectors, positions, *matrices = (shape for _, _, shape in _places(model))
+    vectors, positions, *matrices = (shape for _, _, shape in checked_model(model))
+    generator(rng)
     parts = [rng.normal(size=shape) for shape in (vectors, positions)]
     parts += [rng.normal(size=shape) / math.sqrt(shape[0]) for shape in matrices]
     return np.concatenate([x.ravel() for x in parts])
@@ -136,6 +145,8 @@ def unpack(model: Model, theta: ArrayLike) -> Weights:
 
     Raises
     ------
+    TypeError
+        theta does not hold floating-point numbers.
     ValueError
         The length of theta is not the number of parameters of the model.
 
@@ -145,7 +156,12 @@ def unpack(model: Model, theta: ArrayLike) -> Weights:
     >>> unpack(model, np.arange(7.0)).embedding.tolist()
     [[0.0], [1.0]]
     """
-    theta, places = np.asarray(theta), _places(model)
+    theta, places = as_array("theta", theta), checked_model(model)
+    if theta.dtype.kind != "f":
+        raise TypeError(
+            f"theta must hold floating-point numbers, got dtype {theta.dtype}: convert it with "
+            "numpy.asarray(..., dtype=float)"
+        )
     if theta.shape != (places[-1][1],):
         raise ValueError(
             f"theta must have shape ({places[-1][1]},), one number for each parameter of this "
@@ -169,13 +185,45 @@ def pack(weights: Weights) -> NDArray:
     -------
     theta : array, shape (n,)
 
+    Raises
+    ------
+    TypeError
+        weights is no Weights.
+
     Examples
     --------
     >>> model = Model(tokens=2, outputs=1, d=1, d_k=1)
     >>> pack(unpack(model, np.arange(7.0))).tolist()
     [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
     """
+    instance("weights", weights, Weights, "unpack(model, theta) makes one")
+    return np.concatenate([x.ravel() for x in _matrices(weights)])
+
+
+def checked_model(model: Model) -> tuple[tuple[int, int, tuple[int, int]], ...]:
+    """Return where each matrix of the model stands in theta, from and to, and its shape."""
+    try:
+        return _places(model)
+    except TypeError:
+        instance("model", model, Model, "as in Model(tokens=5, outputs=5, d=8, d_k=4)")
+        raise ValueError(f"every size of a model must be one integer; got {model}") from None
+
+
+def checked_weights(model: Model, weights: Weights) -> Weights:
+    """Return the weights after checking that they are finite and fit the model."""
+    instance("weights", weights, Weights, "unpack(model, theta) makes one")
+    places = checked_model(model)
+    if len(weights.layers) != model.layers:
+        raise ValueError(f"the model has {model.layers} layers, weights {len(weights.layers)}")
+    names = [f"layers[{i}].{x}" for i in range(model.layers) for x in Layer._fields]
+    names = ["embedding", "position", *names, "W_out"]
+    for name, x, (_, _, shape) in zip(names, _matrices(weights), places, strict=True):
+        numbers(f"weights.{name}", x, shape)
+    return weights
+
+
+def _matrices(weights: Weights) -> list[NDArray]:
     matrices = [weights.embedding, weights.position]
     for layer in weights.layers:
         matrices += layer
-    return np.concatenate([x.ravel() for x in (*matrices, weights.W_out)])
+    return [*matrices, weights.W_out]
