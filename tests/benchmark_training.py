@@ -26,7 +26,8 @@ except ModuleNotFoundError:
     torch = None
     print("PyTorch is not installed: its columns are left out")
 
-from attnbook.training import Model, adam_step, gradient, initial, no_moments, unpack
+from attnbook.training import Model, gradient, initial, no_moments, unpack
+from attnbook.training.adam import unchecked_step  # as `train` does it
 
 RATE, BETA, EPS = 0.003, (0.9, 0.99), 1e-8
 SIZES = {
@@ -48,7 +49,7 @@ def by_attnbook(model, theta, tokens, targets):
 
     def step():
         _, dtheta = gradient(model, state[0], tokens, targets)
-        state[:] = adam_step(state[0], dtheta, state[1], rate=RATE, beta=BETA, eps=EPS)
+        state[:] = unchecked_step(state[0], dtheta, state[1], rate=RATE, beta=BETA, eps=EPS)
         return state[0]
 
     return step
