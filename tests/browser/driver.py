@@ -315,7 +315,7 @@ class Chapter:
             return False
 
         until(there, LIMIT, lambda: f"cell {number} of {self.path.name} is not in the page")
-        cell.scroll_into_view_if_needed()
+        cell.evaluate("cell => cell.scrollIntoView({block: 'nearest'})")
         return cell
 
 
