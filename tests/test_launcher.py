@@ -16,6 +16,7 @@ from types import SimpleNamespace
 import nbformat
 import pytest
 import websocket
+from jupyterlab.commands import get_app_dir
 from traitlets.config import Config
 
 from attnbook.exercises.parts import State
@@ -897,3 +898,18 @@ def test_kernel_messages_are_sent_at_once(running):
     log = process.log.read_text(encoding="utf-8")
     assert "eavesdropping" not in log, log
     assert "websocket_ping_timeout" not in log, log
+
+
+def test_the_settings_are_ones_that_this_jupyterlab_has():
+    config = Path(server.__file__).parent / "config" / "labconfig"
+    overrides = json.loads((config / "default_setting_overrides.json").read_text(encoding="utf-8"))
+    assert overrides["@jupyterlab/notebook-extension:tracker"] == {"windowingMode": "none"}
+    for plugin, settings in overrides.items():
+        package, name = plugin.rsplit(":", 1)
+        file = Path(get_app_dir(), "schemas", package, f"{name}.json")
+        known = json.loads(file.read_text(encoding="utf-8"))["properties"]
+        for setting, value in settings.items():
+            allowed = known[setting].get("enum") or [
+                one["const"] for one in known[setting].get("oneOf", []) if "const" in one
+            ]
+            assert not allowed or value in allowed, f"{plugin}: {setting}"
