@@ -19,7 +19,7 @@ def alone(test):
     reason = "minutes of measuring, done by .ci/run with nothing beside it; here: "
     reason += "python tests/browser/benchmark.py and python tests/browser/speed.py"
     skip = pytest.mark.skipif(not in_ci or "PYTEST_XDIST_WORKER" in os.environ, reason=reason)
-    return pytest.mark.browser(skip(test))
+    return pytest.mark.browser(pytest.mark.flaky(reruns=1)(skip(test)))
 
 
 @alone
