@@ -90,7 +90,7 @@ class Server(NamedTuple):
 def copy_of_the_book(project: Path) -> None:
     """Copy to a folder what the book needs to be opened."""
     ignored = shutil.ignore_patterns("__pycache__", ".*")
-    for name in ("attnbook", "notebooks", "figures"):
+    for name in ("attnbook", "notebooks", "figures", "tests/data"):  # the last for chapter 91
         shutil.copytree(ROOT / name, project / name, ignore=ignored)
 
 
