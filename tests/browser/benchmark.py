@@ -157,6 +157,11 @@ class Probe:
         self._cell.locator(HANDLE).nth(self._slider).focus()
         self._shown(1)  # the picture that is there already
 
+    def focused(self) -> bool:
+        """Return whether the slider still has the focus."""
+        handle = self._cell.locator(HANDLE).nth(self._slider)
+        return handle.evaluate("h => h === document.activeElement")
+
     def press(self, key: str) -> None:
         """Press a key and wait for the next picture."""
         n = self._count()

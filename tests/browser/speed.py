@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import unquote
 
-from benchmark import WATCH, Probe
+from benchmark import TRIES, WATCH, Probe
 from driver import NO_BROWSER, PICTURE, Book, Chapter, find_browser, opened_book, read
 from shown import CHAPTERS, Shown, lab_cells
 
@@ -95,9 +95,14 @@ def measure_lab(chapter: Chapter, number: int) -> Speed:
         svgs.append(to_svg(lab.expected().picture))
     probe = Probe(chapter, number, lab.name, i)
     single = single_presses(probe, svgs)
-    lab.places[i] = 0
-    lab.move(i, "Home")
-    return Speed(lab.name, tuple(single), *burst(probe, svgs))
+    for _ in range(TRIES):  # where JupyterLab took the focus away, the keys went elsewhere
+        lab.settle(i)
+        lab.places[i] = 0
+        lab.move(i, "Home")
+        result = burst(probe, svgs)
+        if probe.focused():
+            break
+    return Speed(lab.name, tuple(single), *result)
 
 
 def single_presses(probe: Probe, svgs: Sequence[str]) -> list[float]:
