@@ -277,6 +277,37 @@ def end_labels(
     )
 
 
+def levels_before(panel: Panel, values: Sequence[float], inset: float = 0.08) -> Group:
+    """Return a dashed line across each of the `bars` of a panel, at the height that it had before.
+
+    Parameters
+    ----------
+    panel : Panel
+        That of the bars.
+    values : sequence of float
+        The heights, one for each bar.
+    inset : float
+        What the line leaves free at each end of the bar's place, as a share of it.
+
+    Examples
+    --------
+    >>> len(levels_before(Panel(0, 0, 90, 90), [0.25, 0.75]))
+    2
+    """
+    slot = panel.width / len(values)
+    return tuple(
+        item
+        for j, value in enumerate(values)
+        for item in curve(
+            Panel(panel.left + j * slot, panel.top, slot, panel.height, y_limits=panel.y_limits),
+            (inset, 1 - inset),
+            (value, value),
+            style.INK,
+            dash=style.DASHES[1],
+        )
+    )
+
+
 def mark(x: float, y: float, shape: str, fill: str, size: float = 6) -> Primitive:
     """Return a marker at a point of the picture: one of ``style.MARKERS``.
 

@@ -7,7 +7,18 @@ from typing import NamedTuple
 import numpy as np
 
 from attnbook import style
-from attnbook.diagrams import Entry, Group, Panel, axes, bars, curve, legend, mark, number
+from attnbook.diagrams import (
+    Entry,
+    Group,
+    Panel,
+    axes,
+    bars,
+    curve,
+    legend,
+    levels_before,
+    mark,
+    number,
+)
 from attnbook.examples import R_HEAD
 from attnbook.labs.engine import Lab, Slider
 from attnbook.picture import Circle, Picture, Polygon, Text
@@ -389,7 +400,7 @@ def draw_dropout(arrays: Dropout) -> Picture:
     items = [
         axes(left, title=DROPPED, x_ticks=(), y_ticks=((0, "0"), (0.5, "0.5"), (1, "1"))),
         bars(left, now, [f"$ã_{j}$" for j in (1, 2, 3)]),
-        _before(left, arrays.a),
+        levels_before(left, arrays.a),
         Text(left.left + 6, left.top - 2, ROW_SUM.format(sum=number(now.sum(), 3)), bold=True),
         axes(
             plane,
@@ -431,22 +442,6 @@ def draw_dropout(arrays: Dropout) -> Picture:
         Text(below.right, below.y(1.7), SPREAD, fill=style.MUTED, anchor="end"),
     ]
     return Picture(800, 510, items, ALT_DROPOUT.format(**_dropout(arrays)))
-
-
-def _before(panel: Panel, a: np.ndarray) -> Group:
-    """Return a line across each bar at the height it has before dropout."""
-    slot = panel.width / len(a)
-    return tuple(
-        item
-        for j, weight in enumerate(a)
-        for item in curve(
-            Panel(panel.left + j * slot, panel.top, slot, panel.height, y_limits=panel.y_limits),
-            (0.08, 0.92),
-            (weight, weight),
-            style.INK,
-            dash=style.DASHES[1],
-        )
-    )
 
 
 def caption_dropout(arrays: Dropout) -> str:

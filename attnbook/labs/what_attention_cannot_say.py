@@ -7,7 +7,18 @@ import numpy as np
 
 from attnbook import masks, style
 from attnbook.attention import attention
-from attnbook.diagrams import Entry, Group, Panel, axes, bars, curve, heat_map, legend, mark, number
+from attnbook.diagrams import (
+    Entry,
+    Group,
+    Panel,
+    axes,
+    bars,
+    heat_map,
+    legend,
+    levels_before,
+    mark,
+    number,
+)
 from attnbook.examples import HEAD_ALL_WIDTHS_DIFFER, M_SENTENCE
 from attnbook.labs.engine import Lab, Slider
 from attnbook.picture import Circle, Line, Picture, Text
@@ -369,7 +380,7 @@ def draw_same(arrays: Same) -> Picture:
     items = [
         axes(panel, title=ROW_NOW, x_ticks=(), y_ticks=((0, "0"), (0.5, "0.5"), (1, "1"))),
         bars(panel, arrays.a, keys, digits=None),
-        _marks_before(panel, arrays.before),
+        levels_before(panel, arrays.before, 0.06),
         _under(panel, arrays.a),
         axes(
             plane,
@@ -411,22 +422,6 @@ def _under(panel: Panel, weights: np.ndarray) -> Group:
     return tuple(
         Text(panel.left + (j + 0.5) * slot, y, number(weight), anchor="middle")
         for j, weight in enumerate(weights)
-    )
-
-
-def _marks_before(panel: Panel, weights: np.ndarray) -> Group:
-    """Return a dashed line across each bar at the height that it had before."""
-    slot = panel.width / len(weights)
-    return tuple(
-        item
-        for j, weight in enumerate(weights)
-        for item in curve(
-            Panel(panel.left + j * slot, panel.top, slot, panel.height, y_limits=panel.y_limits),
-            (0.06, 0.94),
-            (weight, weight),
-            style.INK,
-            dash=style.DASHES[1],
-        )
     )
 
 
