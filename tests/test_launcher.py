@@ -658,7 +658,7 @@ def test_server_without_a_connection_class_starts_all_the_same(project, monkeypa
     server._load_jupyter_server_extension(serverapp)
     assert hooks == [server.strip_on_save]
     assert len(signed) == 2
-    assert serverapp.web_app.settings == {"ws_ping_timeout": server.PING}
+    assert serverapp.web_app.settings == {}
     assert later == [(server.tell_address, serverapp)]
 
 
@@ -724,6 +724,7 @@ c.FileContentsManager.preferred_dir = "nowhere"
 """
 
 TOKEN = "test"
+PING = 300  # milliseconds between two pings; Jupyter's own are 30 s apart
 
 
 class Server:
@@ -763,6 +764,7 @@ class Server:
                     *(sys.executable, "-m", "attnbook", "--no-browser", "--allow-root"),
                     *(f"--port={self.port}", "--ServerApp.port_retries=0", "--ip=127.0.0.1"),
                     f"--IdentityProvider.token={TOKEN}",
+                    f"--ServerApp.tornado_settings={{'ws_ping_interval': {PING}}}",
                 ],
                 cwd=folder,
                 env=environ,
@@ -898,6 +900,24 @@ def test_kernel_messages_are_sent_at_once(running):
     log = process.log.read_text(encoding="utf-8")
     assert "eavesdropping" not in log, log
     assert "websocket_ping_timeout" not in log, log
+
+
+def test_the_connection_of_a_kernel_outlives_its_pings(running):
+    process, _ = running
+    kernel = process.ask_json("/api/kernels", "POST", name="python3")["id"]
+    connection = websocket.create_connection(
+        f"ws://127.0.0.1:{process.port}/api/kernels/{kernel}/channels?session_id=t&token={TOKEN}",
+        timeout=30,
+    )
+    pings = 0
+    try:
+        while pings < 4:
+            opcode, frame = connection.recv_data_frame(control_frame=True)  # answers a ping
+            assert opcode != websocket.ABNF.OPCODE_CLOSE, f"closed after {pings} pings: {frame}"
+            pings += opcode == websocket.ABNF.OPCODE_PING
+    finally:
+        connection.close()
+    assert "ping timeout" not in process.log.read_text(encoding="utf-8")
 
 
 def test_the_settings_are_ones_that_this_jupyterlab_has():

@@ -4,17 +4,20 @@ It is a server extension, switched on by the files in `config/`, rather than a p
 so that a reader's own pre-save hook and choice of connection stay in force beside it.
 """
 
+import logging
 from pathlib import Path
 from typing import Any
 
 import nbformat
 import zmq
 from jupyter_client.manager import KernelManager
+from tornado.log import gen_log
 
 from attnbook.launcher import working_copy
 
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
-PING = 30_000  # Jupyter's default, in its own unit
+# How it begins what it says of Jupyter's own settings; see `hush`.
+TOLD_BY_TORNADO = "The websocket_ping_timeout "
 
 
 def without_widget_views(notebook: dict[str, Any]) -> dict[str, Any]:
@@ -176,6 +179,33 @@ def encrypt(config: Any) -> None:
         config.KernelManager.setdefault("transport_encryption", "auto")
 
 
+def hush(record: logging.LogRecord) -> bool:
+    """Return False for what Tornado says of the time that a connection may be silent.
+
+    Jupyter keeps that time itself, in milliseconds: a connection is given up if no answer came for
+    three pings. Tornado, which knows seconds, reads the same settings and warns in every terminal
+    that the answer to a ping may not take longer than the time between two. To give it what it
+    asks for would make Jupyter close every connection at the first ping.
+
+    Parameters
+    ----------
+    record : LogRecord
+
+    Returns
+    -------
+    bool
+        Whether the record is to be told.
+
+    Examples
+    --------
+    >>> hush(logging.makeLogRecord({"msg": "The websocket_ping_timeout (9) cannot be longer"}))
+    False
+    >>> hush(logging.makeLogRecord({"msg": "WebSocket ping timeout after 90000 ms."}))
+    True
+    """
+    return not record.getMessage().startswith(TOLD_BY_TORNADO)
+
+
 def _jupyter_server_extension_points() -> list[dict[str, str]]:
     return [{"module": __name__}]
 
@@ -187,8 +217,7 @@ def _load_jupyter_server_extension(serverapp: Any) -> None:
     # Servers that keep this class elsewhere do without the comfort.
     if isinstance(connection, type):
         settings["kernel_websocket_connection_class"] = sending_at_once(connection)
-    # Otherwise Tornado corrects the server's own default, and tells so in the terminal.
-    settings.setdefault("ws_ping_timeout", settings.get("ws_ping_interval", PING))
+    gen_log.addFilter(hush)
     encrypt(serverapp.config)
     trust_the_book(serverapp.contents_manager.notary, working_copy.BOOK)
     serverapp.io_loop.add_callback(tell_address, serverapp)

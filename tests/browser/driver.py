@@ -147,6 +147,9 @@ def serving(project: Path, home: Path) -> Iterator[Server]:
     finally:
         process.kill()
         process.wait()
+    told = log.read_text(encoding="utf-8")
+    assert "[W " not in told, told
+    assert "[E " not in told, told
 
 
 # ---------------------------------------------------------------- browser

@@ -1,8 +1,9 @@
-"""Three pictures to measure with, each drawn from the same arrays by the book and by matplotlib.
+"""Pictures to measure with, each drawn from the same arrays by the book and by matplotlib.
 
-They hold about as much as the pictures of the book's labs do: two or more panels with all labels.
-The benchmark puts this file beside its notebooks. Each picture depends on one slider and carries a
-marker that tells the slider's value in squares, so that what is on the screen can be dated.
+Three hold about as much as the pictures of the book's labs do: two or more panels with all labels.
+Each depends on one slider and carries a marker that tells the slider's value in squares, so that
+what is on the screen can be dated. The fourth is a lab of the book as it is, `head_picker` of
+chapter 09. The benchmark puts this file beside its notebooks.
 """
 
 from collections.abc import Callable
@@ -14,6 +15,7 @@ import numpy as np
 
 from attnbook import style
 from attnbook.diagrams import Panel, axes, bars, curve, end_labels, heat_map, number, vertical
+from attnbook.labs import many_heads
 from attnbook.labs.engine import Lab, Slider
 from attnbook.picture import Picture, Rect, Text
 from attnbook.softmax import entropy, softmax
@@ -173,6 +175,73 @@ def plot_grid(arrays: Arrays) -> None:
         panel.set_xticks(places, labels)
         panel.set_yticks(places, labels)
     plt.show()
+
+
+# ---------------------------------------------------------------- a lab of the book
+
+BOOK_LAB = many_heads.head_picker
+PICKED = {"H": 6}  # so that each value of the slider h is another head
+
+
+def plot_heads(arrays: many_heads.Heads) -> None:
+    """Plot what `attnbook.labs.many_heads.draw_heads` draws."""
+    H, h = len(arrays.A), arrays.h
+    width = many_heads.D // H
+    own = slice(h * width, (h + 1) * width)
+    fig = plt.figure(figsize=(8, 6.2), dpi=100)
+    above, below = fig.add_gridspec(2, 1, height_ratios=(1, 5))
+    for n, (place, A) in enumerate(zip(above.subgridspec(1, H), arrays.A, strict=True)):
+        panel = fig.add_subplot(place)
+        panel.imshow(A, vmin=0, vmax=1, cmap="Blues")
+        panel.set(title=many_heads.THUMB.format(h=n + 1), xticks=(), yticks=())
+        for spine in panel.spines.values():
+            spine.set_linewidth(4 if n == h else 1)
+    corners = below.subgridspec(2, 2, hspace=0.4)
+    places = [fig.add_subplot(corners[k]) for k in range(4)]
+    titles = (many_heads.ONE_MAP, many_heads.SIDE_BY_SIDE, many_heads.BLOCK, many_heads.ADDED)
+    added = np.vstack([arrays.parts[:, many_heads.LOVE], arrays.Y[many_heads.LOVE]])
+    tokens, rows = list(many_heads.SHORT), [*(f"head {n + 1}" for n in range(H)), "sum"]
+    tables = (
+        (arrays.A[h], tokens, 2),
+        (arrays.C, tokens, 2),
+        (arrays.W_O, None, 1),
+        (added, rows, 2),
+    )
+    for panel, title, (values, labels, digits) in zip(places, titles, tables, strict=True):
+        panel.imshow(values, vmin=-1, vmax=1, cmap="RdBu", aspect="auto")
+        panel.set_title(title.format(h=h + 1))
+        panel.set_xticks(())
+        panel.set_yticks(range(len(values)) if labels else (), labels or ())
+        for (i, j), value in np.ndenumerate(values):
+            panel.text(j, i, f"{value:.{digits}f}", ha="center", va="center", fontsize=8)
+    for panel, corner, size in (
+        (places[0], (-0.5, many_heads.LOVE - 0.5), (4, 1)),
+        (places[1], (own.start - 0.5, -0.5), (width, 4)),
+        (places[2], (-0.5, own.start - 0.5), (many_heads.D, width)),
+    ):
+        panel.add_patch(plt.Rectangle(corner, *size, fill=False, linewidth=3))
+    plt.show()
+
+
+def book_lab() -> Lab:
+    """Return the lab of the book."""
+    return BOOK_LAB(**PICKED)
+
+
+def book_lab_with_interact() -> None:
+    """Show the same sliders and arrays with ``interact`` and matplotlib."""
+    lab = book_lab()
+
+    def show(**state):
+        plot_heads(many_heads.compute_heads(**state))
+
+    ipywidgets.interact(
+        show,
+        **{
+            name: ipywidgets.SelectionSlider(options=control.values, value=lab.state[name])
+            for name, control in lab.controls.items()
+        },
+    )
 
 
 # ---------------------------------------------------------------- both ways

@@ -7,7 +7,6 @@ import importlib
 import json
 import pkgutil
 import re
-from functools import partial
 from typing import Any
 from urllib.parse import unquote
 
@@ -105,8 +104,18 @@ class Shown:
         return found
 
     def until_right(self, what: str) -> None:
+        """Wait until the page is what the lab says.
+
+        Cells above it may still take their places and push it out of the view, where JupyterLab
+        does not lay it out: so it is brought back each time.
+        """
         lab = self.expected()
-        faults = partial(self.faults, lab, to_svg(lab.picture))
+        svg = to_svg(lab.picture)
+
+        def faults() -> list[str]:
+            self._chapter.cell(self.number)
+            return self.faults(lab, svg)
+
         until(lambda: not faults(), LIMIT, lambda: f"{self.name}, {what}: " + "; ".join(faults()))
 
     def settle(self, i: int) -> None:

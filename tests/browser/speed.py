@@ -122,7 +122,7 @@ def single_presses(probe: Probe, svgs: Sequence[str]) -> list[float]:
         if len(timed) == PRESSES:
             break
     assert timed, f"{probe.name}: no key changes the picture"
-    keys, times, _ = seen(probe)
+    keys, times, _ = probe.times()
     assert len(keys) == k + 1, f"{probe.name}: {len(keys)} key events of {k + 1}"
     return [shown - keys[k] for k, shown in zip(timed, times[1:], strict=True)]
 
@@ -139,20 +139,13 @@ def burst(probe: Probe, svgs: Sequence[str]) -> tuple[float, int, tuple[str, ...
         time.sleep(max(0, start + k / EVENTS - time.monotonic()))
         probe.page.keyboard.press("ArrowRight" if after > before else "ArrowLeft")
     probe.rest(1)
-    keys, times, blank = seen(probe)
+    keys, times, blank = probe.times()
     assert len(keys) == len(places) - 1, f"{probe.name}: {len(keys)} key events came"
     sources = probe.page.evaluate("W.shown.map(({src}) => src)")
     shown = [unquote(src.partition(",")[2]) for src in sources]
     faults = out_of_order(shown, [svgs[place] for place in places])
     faults += [f"{blank} frames without a picture"] * (blank > 0)
     return times[-1] - keys[-1], len(shown) - 1, tuple(faults)
-
-
-def seen(probe: Probe) -> tuple[list[float], list[float], int]:
-    """Return the times of keys and pictures, and the number of frames without a picture."""
-    W = probe.page.evaluate("({keys: W.keys, times: W.shown.map(({t}) => t), blank: W.blank})")
-    assert all(key["trusted"] for key in W["keys"])
-    return [key["t"] for key in W["keys"]], W["times"], W["blank"]
 
 
 def figures(speeds: Sequence[Speed]) -> dict[str, float]:
