@@ -80,7 +80,7 @@ one_entry = Number(
             X[GPU, :].dot(W_Q[3, :]),
             "that is $x$ times row 4 of $W_Q$. In $x W$ a component comes from a column.",
         ),
-        Wrong("next token", Q[PROG, 3], "that is the row of $programming$."),
+        Wrong("next token", Q[PROG, 3], "that is the component of programming."),
         Wrong("key", K[GPU, 3], "that is the key: the projection was $W_K$."),
         Wrong("sum", sum(W_Q[:, 3]), "that is the sum of the column, without the features."),
     ],

@@ -147,9 +147,9 @@ def serving(project: Path, home: Path) -> Iterator[Server]:
     finally:
         process.kill()
         process.wait()
-    told = log.read_text(encoding="utf-8")
-    assert "[W " not in told, told
-    assert "[E " not in told, told
+    told = log.read_text(encoding="utf-8").splitlines()
+    # A notebook that the reader did not make with the book is not trusted, and that is right.
+    assert [t for t in told if t[:3] in ("[W ", "[E ") and not t.endswith("is not trusted")] == []
 
 
 # ---------------------------------------------------------------- browser
