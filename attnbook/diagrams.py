@@ -5,7 +5,7 @@ into a `Panel`, which knows where a value lies in the picture.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from attnbook import style
@@ -13,6 +13,7 @@ from attnbook.picture import Circle, Line, Polygon, Polyline, Primitive, Rect, S
 
 Group = tuple[Primitive, ...]
 ROOM = 1e-9  # relative, by which a value may leave its limits through rounding
+RIM = 1.5  # pixels around what is set apart
 
 
 class Panel(NamedTuple):
@@ -291,19 +292,23 @@ def levels_before(panel: Panel, values: Sequence[float], inset: float = 0.08) ->
 
     Examples
     --------
-    >>> len(levels_before(Panel(0, 0, 90, 90), [0.25, 0.75]))
-    2
+    >>> [line.stroke_width for line in levels_before(Panel(0, 0, 90, 90), [0.25, 0.75])]
+    [6.0, 3, 6.0, 3]
     """
     slot = panel.width / len(values)
     return tuple(
         item
         for j, value in enumerate(values)
-        for item in curve(
-            Panel(panel.left + j * slot, panel.top, slot, panel.height, y_limits=panel.y_limits),
-            (inset, 1 - inset),
-            (value, value),
-            style.INK,
-            dash=style.DASHES[1],
+        for item in apart(
+            curve(
+                Panel(
+                    panel.left + j * slot, panel.top, slot, panel.height, y_limits=panel.y_limits
+                ),
+                (inset, 1 - inset),
+                (value, value),
+                style.INK,
+                dash=style.DASHES[1],
+            )
         )
     )
 
@@ -329,6 +334,32 @@ def mark(x: float, y: float, shape: str, fill: str, size: float = 6) -> Primitiv
             r = 1.3 * size
             return Polygon(((x, y - r), (x + r, y), (x, y + r), (x - r, y)), fill)
     raise ValueError(f"expected a marker among {style.MARKERS}, got {shape!r}")
+
+
+def apart(items: Iterable[Primitive]) -> Group:
+    """Return marks with a rim of the card's colour under them: they show on whatever they cross.
+
+    All rims lie under all marks; texts get none.
+
+    Examples
+    --------
+    >>> rim, line = apart([Line(0, 0, 9, 9, style.INK, 2)])
+    >>> rim.stroke == style.CARD, rim.stroke_width, line.stroke_width
+    (True, 5.0, 2)
+    """
+    items = tuple(items)
+    rims = []
+    for item in items:
+        if isinstance(item, Text):
+            continue
+        width = 2 * RIM + (item.stroke_width if item.stroke else 0)
+        rim = item._replace(stroke=style.CARD, stroke_width=width, opacity=1)
+        if hasattr(item, "dash"):
+            rim = rim._replace(dash=())
+        elif getattr(item, "fill", None):
+            rim = rim._replace(fill=style.CARD)
+        rims.append(rim)
+    return (*rims, *items)
 
 
 def vertical(panel: Panel, x: float, text: str = "", stroke: str = style.INK) -> Group:

@@ -416,10 +416,21 @@ def items(source: str) -> list[Table]:
             read_in = sorted({link.text[:2] for row in rows for link in treated_in(row["id"])})
             caption = (
                 f"[{source}] {name}, lines {start['line']}{end}: "
-                f"{len(rows)} items, chapters {', '.join(read_in)}"
+                f"{_several(len(rows), 'item')}, {_several(read_in, 'chapter')}"
             )
             found.append(ledger_rows(caption, rows, folded=True))
     return found
+
+
+def _several(what: int | list[str], noun: str) -> str:
+    """Return how many, or which, with the noun in its right number.
+
+    >>> _several(1, "item"), _several(["03", "10"], "chapter")
+    ('1 item', 'chapters 03, 10')
+    """
+    if isinstance(what, int):
+        return f"{what} {noun}" + "s" * (what != 1)
+    return noun + "s" * (len(what) != 1) + " " + ", ".join(what)
 
 
 def ledger_rows(caption: str, rows: Iterable[dict[str, str]], folded: bool = False) -> Table:

@@ -11,11 +11,13 @@ from typing import get_type_hints
 import book
 import numpy as np
 import pytest
+from marks import faint
 
 from attnbook import labs, picture, style
+from attnbook.diagrams import apart
 from attnbook.labs.engine import Lab
 from attnbook.markup import to_plain
-from attnbook.picture import Circle, Line
+from attnbook.picture import Circle, Line, Rect
 
 
 def makers() -> list[Callable[..., Lab]]:
@@ -84,39 +86,45 @@ def test_every_state_is_drawn_without_a_fault_and_told_in_words(make):
     assert len(pictures) >= 1 + 2 * len(lab.controls) + 2 ** len(lab.controls)
 
 
-DECORATION = {style.GRID, style.CARD_EDGE}  # lines to hold a ruler against, without a meaning
-GROUNDS = {style.CARD, style.WHITE}  # to set a mark apart from what it crosses
-
-
-def faint(drawn: picture.Picture) -> list[str]:
-    """Lines, dots and outlines of a picture that do not stand out 4.5:1 from the card.
-
-    Areas (cells of a heat map, shaded regions) may be light: a number or an outline tells them.
-    """
-    found = []
-    rings = {item[:3] for item in drawn.items if isinstance(item, Circle) and item.stroke}
-    for item in drawn.items:
-        outlined = getattr(item, "stroke", None)
-        colours = {outlined}
-        if isinstance(item, Circle) and item[:3] not in rings:
-            colours = {item.fill}
-        for colour in colours - DECORATION - GROUNDS - {None}:
-            seen = style.shade((style.CARD, colour), getattr(item, "opacity", 1))
-            if style.contrast(seen, style.CARD) < 4.5:
-                found.append(f"{colour} of {item}")
-    return found
-
-
 @each_lab
-def test_marks_stand_out_from_the_card(make):
+def test_marks_stand_out_from_what_they_lie_on(make):
     for state, drawn in make().sweep():
         assert faint(drawn) == [], state
 
 
-def test_a_faint_mark_is_seen():
-    marks = [Line(1, 1, 9, 9, "#858c96"), Circle(4, 4, 3, "#cda5dd"), Line(1, 1, 9, 9, style.GRID)]
-    strong = [Line(1, 1, 9, 9), Circle(5, 5, 3, style.WHITE, style.INK)]
-    assert len(faint(picture.Picture(10, 10, [*marks, *strong], alt="x"))) == 2
+BAR = Rect(0, 0, 90, 90, style.SCORE)
+ACROSS = Line(5, 50, 85, 50, style.INK, 2)
+DISC, FRAME = Circle(50, 50, 8, style.WEIGHT), Rect(20, 20, 40, 40, None, style.QUERY, 3)
+
+
+@pytest.mark.parametrize(
+    ("items", "told"),
+    [
+        ([Line(1, 1, 9, 9, "#858c96")], "#858c96 on #fdfdfb"),
+        ([Circle(4, 4, 3, "#cda5dd")], "#cda5dd on #fdfdfb"),
+        ([BAR, ACROSS], "#1f2328 on #77679c"),
+        ([Rect(0, 0, 30, 90, style.SCORE), ACROSS], "#1f2328 on #77679c"),  # a third of its way
+        ([BAR, FRAME], "#1368f9 on #77679c"),
+        ([BAR, DISC], "#6d0693 on #77679c"),
+    ],
+)
+def test_a_faint_mark_is_seen(items, told):
+    (found,) = faint(picture.Picture(100, 100, items, alt="x"))
+    assert found.startswith(f"{told}: ")
+
+
+@pytest.mark.parametrize(
+    "items",
+    [
+        [Line(1, 1, 9, 9, style.GRID), Line(1, 1, 9, 9), Circle(5, 5, 3, style.WHITE, style.INK)],
+        [BAR, *apart([ACROSS]), *apart([FRAME]), *apart([DISC])],
+        [BAR, Rect(0, 0, 90, 90, None, style.INK)],  # the card is beside it
+        [ACROSS, Line(50, 5, 50, 85, style.KEY, 3)],  # they only cross
+        [Line(5, 5, 90, 5, style.INK, 6), Line(50, 1, 50, 9, style.MUTED, 1)],
+    ],
+)
+def test_a_mark_that_stands_out_is_no_fault(items):
+    assert faint(picture.Picture(100, 100, items, alt="x")) == []
 
 
 @each_lab

@@ -713,6 +713,22 @@ def test_a_grid_that_collapses_is_drawn_as_what_is_left():
     assert diagrams.grid(panel, [[0, 0], [0, 0]]) == ()
 
 
+def test_rims_lie_under_all_marks_and_show_on_both_sides():
+    line = Line(0, 0, 9, 9, style.KEY, 2, style.DASHES[1], opacity=0.5)
+    dot, ring = Circle(5, 5, 3, style.QUERY), Rect(1, 1, 5, 5, None, style.INK, 3)
+    given = (line, Text(4, 4, "word"), dot, ring)
+    drawn = diagrams.apart(given)
+    rims, marks = drawn[:3], (line, dot, ring)
+    assert drawn[3:] == given
+    assert {rim.stroke for rim in rims} == {style.CARD}
+    assert [rim.stroke_width for rim in rims] == [2 + 3, 3, 3 + 3]
+    assert [rim.opacity for rim in rims] == [1, 1, 1]
+    assert rims[0].dash == ()
+    assert [rims[1].fill, rims[2].fill] == [style.CARD, None]
+    for rim, mark in zip(rims, marks, strict=True):
+        assert rim[:2] == mark[:2]
+
+
 def test_an_arrow_ends_at_its_point():
     line, tip = diagrams.arrow(10, 10, 10, 90)
     assert tip.points[0] == (10, 90)

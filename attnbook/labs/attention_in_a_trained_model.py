@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from attnbook import recordings, style
-from attnbook.diagrams import Group, Panel, axes, colour_legend, heat_map, number
+from attnbook.diagrams import Group, Panel, apart, axes, colour_legend, heat_map, number
 from attnbook.examples import M_SENTENCE
 from attnbook.head_catalogue import (
     COMMA,
@@ -357,8 +357,7 @@ def draw_catalogue(arrays: Catalogue) -> Picture:
     layer = arrays.layers[n]
     x, y = left + layer * width, top + h * height
     items += [
-        Rect(x - 2, y - 2, width + 4, height + 4, None, style.CARD, 6),
-        Rect(x - 2, y - 2, width + 4, height + 4, None, style.INK, 3),
+        apart([Rect(x - 2, y - 2, width + 4, height + 4, None, style.INK, 3)]),
         Text(20, 302, OF_HEAD.format(layer=layer, head=h), style.TITLE, bold=True),
         _map(140, 322, arrays),
         _highest(arrays),
@@ -376,7 +375,7 @@ def _map(left: float, top: float, arrays: Catalogue) -> Group:
     items = [*cells]
     for i, j in np.argwhere(arrays.there):
         x, y = left + size * j, top + size * i
-        items.append(Rect(x + 1, y + 1, size - 2, size - 2, None, style.KEY, 2))
+        items.append(apart([Rect(x + 1, y + 1, size - 2, size - 2, None, style.KEY, 2)]))
     labels = _labels(arrays.text)
     for i in range(0, T, 1 if T <= 8 else 2):
         items.append(Text(left - 8, top + (i + 0.5) * size, labels[i], anchor="end"))

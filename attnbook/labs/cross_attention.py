@@ -7,7 +7,7 @@ import numpy as np
 
 from attnbook import masks, style
 from attnbook.attention import attention
-from attnbook.diagrams import Group, arrow, heat_map, matrix, number
+from attnbook.diagrams import Group, apart, arrow, heat_map, matrix, number
 from attnbook.examples import M_SENTENCE
 from attnbook.labs.engine import Lab, Slider
 from attnbook.picture import Line, Picture, Rect, Text
@@ -262,9 +262,8 @@ def draw_steps(arrays: Steps) -> Picture:
             )
         )
     for left, columns in zip(lefts[1:], (T, 4), strict=True):
-        items.append(
-            Rect(left, top + (T - 1) * high, columns * wide, high, None, style.QUERY, 4, radius=3)
-        )
+        place = (left, top + (T - 1) * high, columns * wide, high)
+        items.append(apart([Rect(*place, None, style.QUERY, 4, radius=3)]))
     items.append(Text(lefts[1], top + most * high + 28, FRAMED, fill=style.QUERY))
     alt = STEP_ALT.format(T=T, decoder=_listed(arrays.decoder[-1]), cross=_listed(arrays.cross[-1]))
     return Picture(800, top + most * high + 54, items, alt)

@@ -11,6 +11,7 @@ from attnbook.diagrams import (
     Entry,
     Group,
     Panel,
+    apart,
     arrow,
     axes,
     curve,
@@ -19,6 +20,7 @@ from attnbook.diagrams import (
     matrix,
     number,
     segment,
+    vertical,
 )
 from attnbook.labs.engine import Lab, Slider
 from attnbook.picture import Line, Picture, Text
@@ -315,7 +317,7 @@ def draw_crowd(arrays: Crowd) -> Picture:
         ),
         Text(30, 28, ANGLES, style.TITLE, bold=True),
         histogram(panel, arrays.shares, EDGES),
-        curve(panel, middles, arrays.expected, style.INK, dash=style.DASHES[1]),
+        apart(curve(panel, middles, arrays.expected, style.INK, dash=style.DASHES[1])),
         _flag(panel, 85, 68, WANTED, style.KEY, style.DASHES[2]),
         _flag(panel, arrays.smallest, 128, _smallest(arrays), style.QUERY, style.DASHES[0]),
     ]
@@ -342,7 +344,7 @@ def _flag(panel: Panel, x: float, y: float, text: str, fill: str, dash: tuple) -
     )
     if place > panel.x(85):  # the flag of 85 stands between the text and its line: join them
         flag += (Line(beside + 3, y, place, y, fill, 1.5),)
-    return flag
+    return apart(flag)
 
 
 def caption_crowd(arrays: Crowd) -> str:
@@ -473,22 +475,14 @@ def draw_probe(arrays: Probe) -> Picture:
                 y_ticks=(),
             ),
             histogram(panel, shares / shares.max(), BINS, fill),
-            Line(
-                panel.x(0.5),
-                panel.top,
-                panel.x(0.5),
-                panel.bottom,
-                style.GRADIENT,
-                2.5,
-                style.DASHES[1],
-            ),
+            apart(vertical(panel, 0.5, stroke=style.GRADIENT)),
         ]
         if others:
             expected = np.diff([erf((edge - centre) / (spread * np.sqrt(2))) for edge in BINS]) / 2
             middles = (BINS[:-1] + BINS[1:]) / 2
             height = np.minimum(expected / shares.max(), 1.1)  # may rise a little above the panel
             bell = panel._replace(top=panel.top - 11, height=121, y_limits=(0, 1.1))
-            items.append(curve(bell, middles, height, style.INK, dash=style.DASHES[2]))
+            items.append(apart(curve(bell, middles, height, style.INK, dash=style.DASHES[2])))
         texts = (
             WRONG.format(share=number(100 * wrong, 2)),
             SPREAD.format(measured=number(sd, 3), predicted=number(spread, 3)),

@@ -13,6 +13,7 @@ from attnbook.diagrams import (
     Entry,
     Group,
     Panel,
+    apart,
     arrow,
     axes,
     colour_legend,
@@ -776,8 +777,8 @@ def _vector(panel, start, end, colour, width, dash=()) -> Group:
     """Return an arrow between two points of the plane, or a dot if it has no length."""
     (x1, y1), (x2, y2) = _place(panel, start), _place(panel, end)
     if math.hypot(x2 - x1, y2 - y1) < 1:
-        return (mark(x1, y1, "circle", colour, 1.5 * width),)
-    return arrow(x1, y1, x2, y2, colour, stroke_width=width, dash=dash)
+        return apart([mark(x1, y1, "circle", colour, 1.5 * width)])
+    return apart(arrow(x1, y1, x2, y2, colour, stroke_width=width, dash=dash))
 
 
 def _tips(panel: Panel, wanted: Sequence[tuple[Sequence[float], str, str]]) -> Group:

@@ -11,7 +11,17 @@ from typing import NamedTuple
 import numpy as np
 
 from attnbook import style
-from attnbook.diagrams import Group, Panel, axes, curve, end_labels, horizontal, number, vertical
+from attnbook.diagrams import (
+    Group,
+    Panel,
+    apart,
+    axes,
+    curve,
+    end_labels,
+    horizontal,
+    number,
+    vertical,
+)
 from attnbook.labs._progress import progress_bar as progress_bar
 from attnbook.labs.engine import Lab, Slider
 from attnbook.picture import Picture, Rect, Text
@@ -272,7 +282,7 @@ def _weights(arrays: Head) -> Group:
             items.append(Rect(x, y, CELL, CELL, fill, style.GRID, 1))
     for i, j in np.argwhere(arrays.framed):
         x, y = LEFT + CELL * j + 1.5, TOP + CELL * i + 1.5
-        items.append(Rect(x, y, CELL - 3, CELL - 3, None, style.KEY, 2))
+        items.append(apart([Rect(x, y, CELL - 3, CELL - 3, None, style.KEY, 2)]))
     for n, letter in enumerate(map(_letter, arrays.tokens)):
         middle = CELL * (n + 0.5)
         items.append(Text(LEFT + middle, TOP - 14, letter, anchor="middle"))

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from attnbook import style
-from attnbook.diagrams import Group, Panel, axes, bars, heat_map, matrix, number
+from attnbook.diagrams import Group, Panel, apart, axes, bars, heat_map, matrix, number
 from attnbook.examples import M_SENTENCE
 from attnbook.heads import multi_head_attention, split_heads
 from attnbook.labs.engine import Lab, Slider
@@ -155,7 +155,7 @@ def draw_heads(arrays: Heads) -> Picture:
         heat_map(
             70, 206, arrays.A[h], cell=(54, 32), row_labels=tokens, column_labels=tokens
         ),
-        Rect(70, 206 + 32 * LOVE, 4 * 54, 32, None, style.INK, 3),
+        apart([Rect(70, 206 + 32 * LOVE, 4 * 54, 32, None, style.INK, 3)]),
         Text(430, 164, SIDE_BY_SIDE.format(h=h + 1), style.TITLE, bold=True),
         matrix(430, 206, arrays.C, cell=(58, 32), fill=style.OUTPUT,
                grounds=[[tint if own.start <= c < own.stop else None for c in range(D)]] * 4),
@@ -163,7 +163,7 @@ def draw_heads(arrays: Heads) -> Picture:
         Text(70, 378, BLOCK.format(h=h + 1), style.TITLE, bold=True),
         heat_map(70, 400, arrays.W_O, cell=(42, 26), limits=(-1, 1), scale=style.DIVERGING,
                  digits=1),
-        Rect(70, 400 + 26 * own.start, 6 * 42, 26 * width, None, style.INK, 3),
+        apart([Rect(70, 400 + 26 * own.start, 6 * 42, 26 * width, None, style.INK, 3)]),
         Text(370, 378, ADDED, style.TITLE, bold=True),
         _contributions(430, 400, arrays),
     ]  # fmt: skip

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from attnbook import masks, style
-from attnbook.diagrams import Group, Panel, axes, bars, heat_map, number
+from attnbook.diagrams import Group, Panel, apart, axes, bars, heat_map, number
 from attnbook.examples import HEAD_ALL_WIDTHS_DIFFER
 from attnbook.labs.engine import Lab, Slider
 from attnbook.picture import Line, Picture, Primitive, Rect, Text
@@ -287,18 +287,11 @@ def _word(x: float, y: float, word: str, bad: bool, anchor: str) -> Text:
     return Text(x, y, word, fill=ink, bold=bad, anchor=anchor)
 
 
-def _cursor(left: float, top: float, cell: tuple[int, int]) -> Rect:
+def _cursor(left: float, top: float, cell: tuple[int, int]) -> Group:
     """Return a frame around the cell that is looked at."""
-    i, j = cell
-    return Rect(
-        left + j * CELL[0] + 1,
-        top + i * CELL[1] + 1,
-        CELL[0] - 2,
-        CELL[1] - 2,
-        None,
-        style.GRADIENT,
-        3,
-    )
+    (i, j), (width, height) = cell, CELL
+    x, y = left + j * width + 1, top + i * height + 1
+    return apart([Rect(x, y, width - 2, height - 2, None, style.GRADIENT, 3)])
 
 
 def caption_mask(arrays: Mask) -> str:
@@ -412,7 +405,7 @@ def draw_fill(arrays: Fill) -> Picture:
         slot = panel.width / 4
         for j in range(4):
             x, y = panel.left + (j + 0.5) * slot, panel.y(arrays.plain[j])
-            items.append(Line(x - 24, y, x + 24, y, style.INK, 2, (5, 3)))
+            items.append(apart([Line(x - 24, y, x + 24, y, style.INK, 2, (5, 3))]))
             nan = arrays.undefined[k - 1] if k else arrays.n == 4
             value = (NAN if k else NOTHING) if nan else number(a[j])
             items.append(Text(x, panel.bottom + 42, value, anchor="middle"))

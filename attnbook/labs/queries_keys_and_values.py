@@ -8,7 +8,7 @@ import numpy as np
 
 from attnbook import style
 from attnbook.attention import attention, attention_backward
-from attnbook.diagrams import Group, Panel, arrow, curve, heat_map, mark, matrix, number
+from attnbook.diagrams import Group, Panel, apart, arrow, curve, heat_map, mark, matrix, number
 from attnbook.examples import M_SENTENCE, R_HEAD
 from attnbook.labs.engine import Lab, Slider
 from attnbook.markup import to_plain
@@ -91,10 +91,12 @@ def draw_faces(arrays: ThreeFaces) -> Picture:
     vectors = [(arrays.x, "$x$", style.INK, "diamond")]
     for name, face, shape in zip("QKV", arrays.faces, style.MARKERS, strict=False):
         vectors.append((face, f"${name.lower()}$", COLOURS[name], shape))
+    lines, marks = [], []
     for n, (point, _, colour, shape) in enumerate(vectors):
         x, y = panel.x(point[0]), panel.y(point[1])
-        line = Line(panel.x(0), panel.y(0), x, y, colour, 9 - 2 * n)
-        items += [line, mark(x, y, shape, colour, 11 - 2 * n)]
+        lines += apart([Line(panel.x(0), panel.y(0), x, y, colour, 9 - 2 * n)])
+        marks += apart([mark(x, y, shape, colour, 11 - 2 * n)])
+    items += [lines, marks]
     items.append(_tip_labels(panel, [vector[:3] for vector in vectors]))
     for n, (name, W, face) in enumerate(zip("QKV", arrays.W, arrays.faces, strict=True)):
         top = 52 + 114 * n
@@ -444,11 +446,11 @@ def _reached(x, y, d: np.ndarray, colour: str, cell: float, allowed) -> Group:
     for i, j in np.ndindex(*d.shape):
         u, v = x + j * cell, y + i * cell
         if allowed is not None and not allowed[i, j]:
-            items.append(Rect(u, v, cell, cell, style.FORBIDDEN, style.HATCH, 1))
+            items.append(Rect(u, v, cell, cell, style.FORBIDDEN, style.CARD, 1))
             items.append(Line(u, v + cell, u + cell, v, style.HATCH, 1.5))
         else:
-            ground = colour if d[i, j] != 0 else style.CARD
-            items.append(Rect(u, v, cell, cell, ground, style.HATCH, 1))
+            ground, edge = (colour, style.CARD) if d[i, j] != 0 else (style.CARD, style.HATCH)
+            items.append(Rect(u, v, cell, cell, ground, edge, 1))
     return tuple(items)
 
 
@@ -561,7 +563,8 @@ def draw_asymmetry(arrays: Asymmetry) -> Picture:
     ]
     for i, j in enumerate(arrays.top):
         x, y = left + j * cell[0], top + i * cell[1]
-        items.append(Rect(x + 4, y + 4, cell[0] - 8, cell[1] - 8, None, style.INK, 3, radius=4))
+        frame = Rect(x + 4, y + 4, cell[0] - 8, cell[1] - 8, None, style.INK, 3, radius=4)
+        items.append(apart([frame]))
     panel = Panel(500, top, 270, 6 * 44, (-LIMIT, LIMIT))
     items.append(Text(386, 30, PAIRS_TITLE, style.TITLE, bold=True))
     for v in range(-4, 5, 2):
@@ -575,8 +578,8 @@ def draw_asymmetry(arrays: Asymmetry) -> Picture:
         items += [
             Text(panel.left - 14, y, f"{SHORT[i]}, {SHORT[j]}", anchor="end"),
             Line(one, y, other, y, style.SCORE, 4),
-            mark(other, y, "square", style.KEY, 9),
-            mark(one, y, "circle", style.QUERY, 6),
+            apart([mark(other, y, "square", style.KEY, 9)]),
+            apart([mark(one, y, "circle", style.QUERY, 6)]),
         ]
     y = panel.bottom + 54
     items += [

@@ -8,6 +8,7 @@ import numpy as np
 from attnbook import style
 from attnbook.diagrams import (
     Panel,
+    apart,
     axes,
     bars,
     curve,
@@ -313,7 +314,7 @@ def draw_correlation(arrays: Correlation) -> Picture:
         axes(above, y_ticks=()),
         Text(above.left, 20, SCALED, size=style.TITLE, bold=True),
         histogram(above, y, FINE_EDGES),
-        curve(above, x, np.exp(-(x**2) / 2), style.INK, dash=style.DASHES[2]),
+        apart(curve(above, x, np.exp(-(x**2) / 2), style.INK, dash=style.DASHES[2])),
         Text(above.right, 20, MEAN_SD.format(**_moments(arrays)), anchor="end"),
         Text(above.right, 48, PROMISED, fill=style.MUTED, anchor="end"),
         axes(

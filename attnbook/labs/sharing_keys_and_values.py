@@ -12,6 +12,7 @@ from attnbook.configurations import MODELS, cache_bytes_per_position, weights
 from attnbook.diagrams import (
     Entry,
     Panel,
+    apart,
     axes,
     curve,
     end_labels,
@@ -604,13 +605,13 @@ def draw_tiles(arrays: RunningMaximum) -> Picture:
         x, zero, y = above.left + (j + 0.5) * slot, above.y(0), above.y(u)
         fill = style.SCORE if j < read else None
         top, height = min(zero, y), abs(zero - y)
-        items.append(Rect(x - 11, top, 22, height, fill, style.SCORE, 2))
+        items.append(apart([Rect(x - 11, top, 22, height, fill, style.SCORE, 2)]))
         items.append(Text(x, below.bottom + 18, f"$k_{{{j + 1}}}$", anchor="middle"))
     if steps:
         m, z = arrays.m[-1], arrays.z[-1]
         e = np.exp(arrays.u[:read] - m)
         items += [
-            horizontal(above, m),
+            apart(horizontal(above, m)),
             Text(above.right, above.top - 30, MAXIMUM.format(m=number(m, 1)), anchor="end"),
             Text(below.right, below.top - 30, SUM.format(z=number(z, 3)), anchor="end"),
         ]

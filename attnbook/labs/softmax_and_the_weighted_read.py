@@ -11,6 +11,7 @@ from attnbook.diagrams import (
     Entry,
     Group,
     Panel,
+    apart,
     axes,
     bars,
     curve,
@@ -143,8 +144,8 @@ def draw_read(arrays: Read) -> Picture:
         ),
         _hull(plane),
         curve(plane, *arrays.path.T, style.OUTPUT, dash=style.DASHES[2]),
-        mark(*_place(plane, V.mean(axis=0)), "diamond", style.MUTED, 7),
-        mark(plane.x(x), plane.y(y), "circle", style.OUTPUT, 9),
+        apart([mark(*_place(plane, V.mean(axis=0)), "diamond", style.MUTED, 7)]),
+        apart([mark(plane.x(x), plane.y(y), "circle", style.OUTPUT, 9)]),
         legend(
             450,
             372,
@@ -414,11 +415,11 @@ def draw_dropout(arrays: Dropout) -> Picture:
     for o, count in zip(points, counts, strict=True):
         disc = *_place(plane, o), 5 + 16 * np.sqrt(count / n)
         items.append(Circle(*disc, style.OUTPUT, opacity=0.3))
-        items.append(Circle(*disc, None, style.OUTPUT, 1.5))
+        items.append(apart([Circle(*disc, None, style.OUTPUT, 1.5)]))
     items += [
-        mark(*_place(plane, arrays.a @ V), "square", style.VALUE, 8),
-        mark(*_place(plane, arrays.O.mean(axis=0)), "diamond", style.WEIGHT, 7),
-        mark(*_place(plane, arrays.O[-1]), "circle", style.OUTPUT, 5),
+        apart([mark(*_place(plane, arrays.a @ V), "square", style.VALUE, 8)]),
+        apart([mark(*_place(plane, arrays.O.mean(axis=0)), "diamond", style.WEIGHT, 7)]),
+        apart([mark(*_place(plane, arrays.O[-1]), "circle", style.OUTPUT, 5)]),
         legend(450, 396, [Entry(text, style.CARD, (1, 99)) for text in (NOW, RUNNING, PLAIN)]),
         mark(464, 408, "circle", style.OUTPUT, 6),
         mark(464, 432, "diamond", style.WEIGHT, 7),

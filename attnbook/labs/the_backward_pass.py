@@ -10,7 +10,19 @@ import numpy as np
 
 from attnbook import style
 from attnbook.attention import Gradients, attention, attention_backward
-from attnbook.diagrams import Entry, Group, Panel, axes, bars, curve, legend, mark, matrix, number
+from attnbook.diagrams import (
+    Entry,
+    Group,
+    Panel,
+    apart,
+    axes,
+    bars,
+    curve,
+    legend,
+    mark,
+    matrix,
+    number,
+)
 from attnbook.examples import R_HEAD
 from attnbook.labs.engine import Lab, Slider
 from attnbook.markup import BAR
@@ -588,6 +600,7 @@ def draw_descent(arrays: Descent) -> Picture:
     first = [(plane.x(x), plane.y(y)) for x, y in arrays.V_first]
     shifts = ((20, 8), (-18, -12), (18, -14))
     n, steps = len(arrays.losses) - 1, np.arange(len(arrays.losses))
+    (x0, y0), (x, y), (tx, ty) = arrays.path[0], arrays.path[-1], arrays.target
     items = [
         axes(
             plane,
@@ -605,8 +618,8 @@ def draw_descent(arrays: Descent) -> Picture:
         ),
         curve(plane, *arrays.path.T, style.OUTPUT) if n else (),
         *(Circle(plane.x(x), plane.y(y), 4, style.OUTPUT) for x, y in arrays.path),
-        mark(plane.x(arrays.target[0]), plane.y(arrays.target[1]), "diamond", style.GRADIENT, 9),
-        mark(plane.x(arrays.path[-1, 0]), plane.y(arrays.path[-1, 1]), "circle", style.OUTPUT, 9),
+        apart([mark(plane.x(tx), plane.y(ty), "diamond", style.GRADIENT, 9)]),
+        apart([mark(plane.x(x), plane.y(y), "circle", style.OUTPUT, 9)]),
         mark(74, 440, "circle", style.OUTPUT, 8),
         Text(92, 440, OUTPUT),
         mark(194, 440, "diamond", style.GRADIENT, 8),
@@ -621,9 +634,8 @@ def draw_descent(arrays: Descent) -> Picture:
         axes(below, title=WEIGHTS, x_ticks=(), y_ticks=((0, "0"), (1, "1"))),
         bars(below, arrays.a, [f"$a_{j}$" for j in (1, 2, 3)]),
     ]
-    (x0, y0), (x, y) = arrays.path[0], arrays.path[-1]
     told = {"x0": x0, "y0": y0, "x": x, "y": y, "first": arrays.losses[0]}
-    told |= {"loss": arrays.losses[-1], "tx": arrays.target[0], "ty": arrays.target[1]}
+    told |= {"loss": arrays.losses[-1], "tx": tx, "ty": ty}
     alt = ALT_DESCENT.format(
         n=n,
         a=_row(arrays.a),

@@ -35,6 +35,13 @@ START_LIMIT, PAGE_LIMIT, BEGIN_LIMIT, RUN_LIMIT, LIMIT = 90, 60, 10, 180, 30  # 
 NOTEBOOK = ".jp-NotebookPanel:not(.lm-mod-hidden)"
 PICTURE = ".jp-RenderedSVG img, .jp-RenderedImage img"
 HANDLE = ".noUi-handle"
+# Where the page is and what has the focus: both still change for a while after Run All.
+PLACE = f"""() => {{
+    const panel = document.querySelector("{NOTEBOOK} .jp-WindowedPanel-outer");
+    const focused = document.activeElement.closest(".jp-Cell");
+    return [panel.scrollTop, panel.scrollHeight, focused?.dataset.windowedListIndex ?? null];
+}}"""
+REST = 1.5  # seconds
 SCROLL_ON = """panel => {
     const end = panel.scrollTop + panel.clientHeight >= panel.scrollHeight - 1;
     panel.scrollTop = end ? 0 : panel.scrollTop + panel.clientHeight / 2;
@@ -280,6 +287,23 @@ class Chapter:
             return all(counts) or errors(self.saved()) != []
 
         until(done, RUN_LIMIT, lambda: f"{self.path.name} did not run to its end")
+        self._rest()
+
+    def _rest(self) -> None:
+        """Wait until the page has come to rest.
+
+        A second or so after Run All, JupyterLab goes to the last cell and gives the focus to a cell.
+        """
+        place, since = None, time.monotonic()
+
+        def at_rest() -> bool:
+            nonlocal place, since
+            self.page.wait_for_timeout(100)
+            if place != (place := self.page.evaluate(PLACE)):
+                since = time.monotonic()
+            return time.monotonic() > since + REST
+
+        until(at_rest, LIMIT, lambda: f"{self.path.name} does not come to rest")
 
     def save(self) -> dict[str, Any]:
         """Save the notebook and return what is on the disk then."""

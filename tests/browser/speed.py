@@ -26,7 +26,7 @@ from attnbook.picture import to_svg
 # Milliseconds, printed; a promise is broken at ROOM times as much.
 GOALS = {"median over all labs": 40, "slowest lab": 60, "slowest to settle": 150}
 ROOM = 3
-PRESSES, EVENTS = 8, 60
+PRESSES, EVENTS = 6, 60
 
 
 class Speed(NamedTuple):
@@ -107,7 +107,7 @@ def measure_lab(chapter: Chapter, number: int) -> Speed:
 
 def single_presses(probe: Probe, svgs: Sequence[str]) -> list[float]:
     """Return the milliseconds from key to picture, for keys that change the picture."""
-    probe.rest(0.6)
+    probe.rest(0.5)
     probe.watch()
     places = [0, *to_and_fro(len(svgs), 4 * PRESSES)]
     timed = []  # numbers of the keys whose picture is waited for
@@ -129,7 +129,7 @@ def single_presses(probe: Probe, svgs: Sequence[str]) -> list[float]:
 
 def burst(probe: Probe, svgs: Sequence[str]) -> tuple[float, int, tuple[str, ...]]:
     """Return settling time, number of pictures and faults of one second of keys."""
-    probe.rest(1)
+    probe.rest(0.6)
     probe.watch()
     places = [0, *to_and_fro(len(svgs), EVENTS)]
     while svgs[places[-1]] == svgs[places[-2]]:  # the last key is to change the picture
