@@ -32,8 +32,8 @@ def picture() -> Picture:
         ]
     alt = (
         "Two heat maps of weights, four queries by four keys, every row of sum 1. Left, computed: "
-        "all sixteen weights, rounded, lie between 0.24 and 0.27. Right, set by hand: I gives 0.60 to "
-        "itself, love 0.50 to prog, GPU 0.50 to prog, prog 0.55 to GPU."
+        "all sixteen weights, rounded, lie between 0.24 and 0.27. Right, set by hand: I gives 0.60 "
+        "to itself, love 0.50 to prog, GPU 0.50 to prog, prog 0.55 to GPU."
     )
     return Picture(800, 284, items, alt)
 

@@ -292,7 +292,7 @@ class Chapter:
     def _rest(self) -> None:
         """Wait until the page has come to rest.
 
-        A second or so after Run All, JupyterLab goes to the last cell and gives the focus to a cell.
+        A second or so after Run All, JupyterLab goes to the last cell and focuses a cell.
         """
         place, since = None, time.monotonic()
 
