@@ -36,6 +36,15 @@ TESTS = {  # module -> its own tests
     "cost": ["cost"],
     "_product": ["attention", "heads", "tiled"],
     "_checks": ["softmax", "attention", "heads", "tiled", "cache"],
+    "rotary": ["rotary"],
+    "directions": ["directions"],
+    "head_catalogue": ["head_catalogue"],
+    "memory": ["peak_memory"],
+    "configurations": ["configurations"],
+    "recordings": ["recordings"],
+    "diagrams": ["picture"],
+    **{f"training/{name}": ["training"] for name in ("step", "model", "loss", "adam", "tasks")},
+    **{f"training/{name}": ["training"] for name in ("patterns", "weights", "run", "_entry")},
 }
 DEFAULT = ["softmax", "masks", "attention", "heads", "exact"]
 WIDER = ["survivors", "properties", "onnx_cases"]

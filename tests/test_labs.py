@@ -86,6 +86,7 @@ def test_every_state_is_drawn_without_a_fault_and_told_in_words(make):
     assert len(pictures) >= 1 + 2 * len(lab.controls) + 2 ** len(lab.controls)
 
 
+@pytest.mark.once
 @each_lab
 def test_marks_stand_out_from_what_they_lie_on(make):
     for state, drawn in make().sweep():

@@ -82,6 +82,7 @@ def kernel():
     kernel.close()
 
 
+@pytest.mark.once
 @each_chapter
 def test_every_part_runs_after_the_setup_cell_alone(path, kernel):
     parts = book.runs(book.load(path))

@@ -21,6 +21,8 @@ from test_labs import MAKERS
 
 from attnbook import build
 
+pytestmark = pytest.mark.once
+
 CHAPTER = "04_scores_and_scaling"
 OTHER = "00_start_here"
 NOTEBOOK = f"notebooks/{CHAPTER}.ipynb"
