@@ -83,6 +83,10 @@ WRONG = [
     ("6.9", "strict", by_rows(lambda n, q, k: keys(q[n], k, lambda j, i: j < i))),
     ("6.9", "inverted", by_rows(lambda n, q, k: keys(q[n], k, lambda j, i: j > i))),
     ("6.9", "no mask", by_rows(everything)),
+    ("6.9", "finite fill", lambda U, pos_q, pos_k: [
+        softmax_row([x if j <= i else -99 for x, j in zip(u, pos_k, strict=True)], {*range(len(u))})
+        for u, i in zip(U, pos_q, strict=True)
+    ]),
     ("6.9", "after softmax", lambda U, pos_q, pos_k: [
         [a if j <= i else 0 for a, j in zip(softmax_row(u, set(range(len(u)))), pos_k, strict=True)]
         for u, i in zip(U, pos_q, strict=True)

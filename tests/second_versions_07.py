@@ -59,11 +59,16 @@ def with_average(Q, K, V, n):
     return O
 
 
-def divided_again(Q, K, V, n):
-    A = np.array([weights(row) for row in np.array(Q @ K.T) / math.sqrt(len(K[0]))])
-    A = A * (np.arange(len(K)) < np.array(n)[:, None])
-    sums = A.sum(axis=1, keepdims=True)
-    return A / np.where(sums == 0, 1, sums) @ V
+def maximum_of_all(Q, K, V, n):
+    U = Q @ K.T / math.sqrt(len(K[0]))
+    e = np.exp(U - U.max(axis=1, keepdims=True)) * (np.arange(len(K)) < n[:, None])
+    return np.where(n[:, None] == 0, 0, e / e.sum(axis=1, keepdims=True) @ V)
+
+
+def masked(Q, K, V, n):
+    allowed = np.arange(len(K)) < n[:, None]
+    U = np.where(allowed, Q @ K.T / math.sqrt(len(K[0])), -1e9)
+    return np.array([weights(row) for row in U]) * allowed @ V
 
 
 RIGHT = [
@@ -71,7 +76,7 @@ RIGHT = [
     ("7.7", lambda X, W_Q, W_K, W_V: np.einsum(
         "ij,jp->ip", [weights(u) for u in scores(X, W_Q, W_K, len(W_Q[0]))], X @ W_V)),
     ("7.8", first_keys),
-    ("7.8", divided_again),
+    ("7.8", masked),
 ]  # fmt: skip
 
 WRONG = [
@@ -98,6 +103,7 @@ WRONG = [
     ("7.8", "invalid reads", counting(lambda m, S: S if m == 0 else m)),
     ("7.8", "invalid averages", with_average),
     ("7.8", "cut after softmax", cut),
+    ("7.8", "divided again", maximum_of_all),
     ("7.8", "one more", counting(lambda m, S: 0 if m == 0 else min(m + 1, S))),
     ("7.8", "one less", counting(lambda m, S: max(0, m - 1))),
     ("7.8", "last keys", lambda Q, K, V, n: first_keys(Q, K[::-1], V[::-1], n)),

@@ -48,6 +48,13 @@ def whole_head(softmax=by_jacobians, factor=lambda d_k: d_k**-0.5):
     return backward
 
 
+def scaled_scores(dO, Q, K, V, A):
+    """Take the gradient by the products of queries and keys for that by the scores."""
+    dV, dA, dU, _, _ = whole_head()(dO, Q, K, V, A)
+    products = dU / len(Q[0]) ** 0.5
+    return dV, dA, products, products @ K, np.transpose(products) @ Q
+
+
 def projected(dQ, X, W):
     return np.einsum("bip,rp->bir", dQ, W), np.einsum("bir,bip->brp", X, dQ)
 
@@ -87,6 +94,8 @@ BACKWARD_WRONG = [
     ("8.9", "over queries", whole_head(lambda dA, A: A * (dA - np.einsum("ij,ij->j", A, dA)))),
     ("8.9", "diagonal", whole_head(by_row(lambda j, da, a: (a[j] - a[j] ** 2) * da[j]))),
     ("8.9", "no softmax", whole_head(lambda dA, A: dA)),
+    ("8.9", "scale of values", lambda *x: whole_head(factor=lambda d_k: len(x[3][0]) ** -0.5)(*x)),
+    ("8.9", "scale in dU", scaled_scores),
     ("8.9", "no transpose", lambda dO, Q, K, V, A: [A @ dO]),
     ("8.10", "not summed", projected),
     (

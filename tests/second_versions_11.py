@@ -111,6 +111,10 @@ WRONG = [
     ("11.7", "tile", columns_of(dealt_out)),
     ("11.7", "columns", columns_of(lambda n, H_kv, r: [c // r for c in range(n * r)])),
     ("11.7", "rows", lambda W, H_kv, r: [row for row in W.tolist() for _ in range(r)]),
+    ("11.7", "dealt out", columns_of(
+        lambda n, H_kv, r: [g + H_kv * p for g in range(H_kv) for _ in range(r)
+                            for p in range(n // H_kv)]
+    )),
     ("11.7", "untouched", columns_of(lambda n, H_kv, r: range(n))),
     ("11.7", "first head", columns_of(
         lambda n, H_kv, r: [p for _ in range(H_kv * r) for p in range(n // H_kv)]

@@ -254,6 +254,10 @@ def raises(error):
     return function
 
 
+async def waits(Q, K):
+    return right_scores(Q, K)
+
+
 def prints(Q, K):
     print(right_scores(Q, K))
 
@@ -304,7 +308,7 @@ FUNCTIONS = [
     (prints, "printed its result and returned None"),
     (lambda Q, K: right_scores(Q, K)[0], "T x S = 2 x 3, got 3"),
     (lambda Q, K: right_scores(Q, K)[None], "T x S = 2 x 3, got 1 x 2 x 3"),
-    (lambda Q, K: 0.5, "T x S = 2 x 3, got 1"),
+    (lambda Q, K: 0.5, "T x S = 2 x 3, got one number"),
     (lambda Q, K: [], "Does a loop run over nothing?"),
     (lambda Q, K: np.zeros((0, 3)), "Does a loop run over nothing?"),
     (lambda Q, K: np.zeros((len(Q), len(K))), "Every entry is 0"),
@@ -319,9 +323,11 @@ FUNCTIONS = [
     (lambda Q, K: [[1, 2, 3], [4, 5]], "differ in length"),
     (lambda Q, K: {"U": 1}, "an object of type dict"),
     (lambda Q, K: right_scores, "got a function"),
+    (waits, "an object of type coroutine"),
     (lambda Q, K: (q @ K.T for q in Q), "type generator"),
     (lambda Q, K: np.zeros((1000, 1000)), f"more than {LARGEST}"),
     (lambda Q, K: [[..., 1, 2], [3, 4, 5]], "still `...`"),
+    (lambda Q, K: np.ma.masked_less(right_scores(Q, K), 0), "got a masked array"),
     (lambda Q, K: Q.__imul__(2.0) @ K.T / 2 / np.sqrt(Q.shape[1]), "changed its argument Q"),
     (changes_K, "changed its argument K"),
 ]
@@ -351,6 +357,15 @@ def test_what_is_no_fitting_function_is_told(given, expected):
     state, said = judged("4.9", ANSWER, given)
     assert state is State.UNREADABLE
     assert expected in said
+
+
+@pytest.mark.parametrize(
+    ("result", "expected"),
+    [([0.5], "got an array of shape 1."), ([[1, 2]], "got an array of shape 1 x 2.")],
+)
+def test_a_function_that_has_to_return_one_number(result, expected):
+    said = judged("2.6", ANSWER, lambda X: np.array(result))[1]
+    assert f"Expected one number as the result, {expected}" in said
 
 
 def test_printing_and_warnings_of_a_right_function_are_kept_back(capsys):
@@ -475,6 +490,8 @@ GIVEN = [
     ([], "got an array of shape 0"),
     (sp.eye(2), "got an array of shape 2 x 2"),
     ([...], "still `...`"),
+    (np.ma.array([2 / 3], mask=[True]), "a masked array, with entries left open"),
+    (np.ma.masked, "Expected one number, got a masked array"),
     ({"answer": 1}, "type dict"),
     ({1}, "type set"),
     (range(3), "type range"),
@@ -528,6 +545,35 @@ def test_three_digits_are_enough_and_two_are_not():
     assert judged("4.3", ANSWER, 0.67)[0] is State.WRONG
 
 
+def test_a_whole_number_is_exact_or_rounded():
+    count = Number(2304, [])
+    for given in (2304, 2300, 2300.0, 2.3e3, [2304], np.float32(2304), sp.Integer(2304), 2304.4):
+        assert count.judge(given).state is State.RIGHT, given
+    for given in (2305, 2303, 2305.0, 2301, 2308, sp.Integer(2305), Fraction(2305)):
+        judgement = count.judge(given)
+        assert judgement.state is State.WRONG, given
+        assert judgement.lines[-1] == wording.COUNT
+    weights = Number(3 * 768 * 768, [])
+    for given in (1.77e6, 1769472, np.float32(1769472), 1769500, 1.7695e6):
+        assert weights.judge(given).state is State.RIGHT, given
+    assert weights.judge(3 * 768 * 769).state is State.WRONG  # with a bias for every column
+    assert Number((0, 2304), []).judge([0, 2305]).lines[1] == "1 of 2 entries are right."
+    assert Number(Fraction(2304001, 1000), []).judge(2304).state is State.RIGHT
+
+
+def test_a_table_with_one_row_can_be_handed_in():
+    for right in (((1, Fraction(1, 2)),), ((3,),), ((1,), (2,))):
+        one_row = Number(right, [])
+        for given in (right, [list(row) for row in right], read(right), sp.Matrix(right)):
+            assert one_row.judge(given).state is State.RIGHT
+        assert one_row.judge(sp.flatten(right)).state is State.RIGHT
+        assert one_row.judge([[7, 7, 7]]).state is State.UNREADABLE
+
+
+def test_minus_zero_is_shown_as_zero():
+    assert show([-0.0, np.float64(-0.0), -1.0]) == "(0, 0, -1)"
+
+
 # ---- check ---------------------------------------------------------------------------------------
 
 
@@ -559,6 +605,11 @@ def test_an_exercise_answered_in_part_is_not_right_yet():
     [
         (lambda: check("4.2", 800), 'has 2 answers: write check("4.2", raw=..., scaled=...)'),
         (lambda: check("4.2", (800, 16)), "has 2 answers"),
+        (lambda: check("4.2", 800, 16), 'has 2 answers: write check("4.2", raw=..., scaled=...)'),
+        (lambda: check("4.2", 800, scaled=16), "has 2 answers"),
+        (lambda: check("4.7", 1, 4, 9), 'has one answer: write check("4.7", answer)'),
+        (lambda: check("4.3", 1, answer=1), "has one answer"),
+        (lambda: check("4.9", right_scores, [[1]], [[1]]), "has one answer"),
         (lambda: check("4.2", raw=800, sclaed=16), "There is no answer called sclaed."),
         (lambda: check("4.3", variance=1), 'has one answer: write check("4.3", answer)'),
     ],

@@ -77,9 +77,32 @@ def test_normalising_again_by_simulation():
 # ---- functions ---------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("shift", [np.min, np.mean])
+def test_only_the_largest_score_of_a_row_is_a_safe_shift(shift):
+    def with_shift(m):
+        def log_weights(U):
+            Z = U - m(U, axis=1, keepdims=True)
+            return Z - np.log(np.exp(Z).sum(axis=1, keepdims=True))
+
+        def read(U, V):
+            e = np.exp(U - m(U, axis=1, keepdims=True))
+            return e / e.sum(axis=1, keepdims=True) @ V
+
+        def weights_at(U, tau):
+            e = np.exp((U - m(U, axis=1, keepdims=True)) / tau)
+            return e / e.sum(axis=1, keepdims=True)
+
+        return {"4.11": weights_at, "5.6": log_weights, "5.10": read}
+
+    for name, function in with_shift(np.max).items():
+        assert check(name, function).state is State.RIGHT
+    for name, function in with_shift(shift).items():
+        assert check(name, function).state is State.WRONG
+
+
 def test_hidden_inputs_keep_softmax_unsaturated():
     softmax_inputs = [U for (U,) in ch05.log_weights.inputs if max(map(max, U)) < 900]
     softmax_inputs += [U for U, _ in ch05.read_program.inputs]
-    assert len(softmax_inputs) == 6
+    assert len(softmax_inputs) == 7
     for U in softmax_inputs:
         assert float(max(exact.softmax(U))) < 0.95

@@ -108,6 +108,36 @@ def test_the_lower_right_corner_as_exercise_6_12_says():
                 assert same == (p == S - T or (T == 1 and p > S - T)), (T, S, p)
 
 
+@pytest.mark.parametrize("fill", [-10, -100, -1000])
+def test_a_finite_number_for_forbidden_scores_is_noticed(fill):
+    def causal_weights(U, pos_q, pos_k):
+        return softmax(np.where(pos_k <= pos_q[:, None], U, fill))
+
+    def masked_read(U, J, V):
+        return softmax(np.where(J == 1, U, fill)) @ V * J.any(axis=1, keepdims=True)
+
+    assert check("6.9", causal_weights).state is State.WRONG
+    if fill > -600:  # exp(-600) is still a float
+        assert check("6.10", masked_read).state is State.WRONG
+    # so far below all scores of the check that nothing leaks
+    fill = -1e9
+    for name, function in (("6.9", causal_weights), ("6.10", masked_read)):
+        assert check(name, function).state is State.RIGHT
+
+
+@pytest.mark.parametrize("m", [np.min, np.mean, lambda Z, **how: np.zeros((len(Z), 1))])
+def test_a_masked_row_is_shifted_by_its_largest_visible_score(m):
+    def masked_read(U, J, V):
+        Z = np.where(J == 1, U, -np.inf)
+        shift = m(Z, axis=1, keepdims=True)
+        e = np.exp(Z - np.where(np.isinf(shift), 0, shift))
+        z = e.sum(axis=1, keepdims=True)
+        return e / np.where(z == 0, 1, z) @ V
+
+    lines = check("6.10", masked_read).parts["answer"].lines
+    assert any("nan or inf" in line for line in lines)
+
+
 def test_hidden_inputs_keep_softmax_unsaturated():
     calm = 0
     for U, pos_q, pos_k in ch06.causal_weights.inputs:

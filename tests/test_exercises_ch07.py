@@ -93,7 +93,7 @@ def test_the_repaired_example_of_7_11_notices_what_its_solution_says():
 
 def test_hidden_inputs_keep_softmax_unsaturated():
     scores = [(exact.project(X, W_Q), exact.project(X, W_K)) for X, W_Q, W_K, _ in ch07.head.inputs]
-    scores += [(exact.matrix(Q), exact.matrix(K)) for Q, K, *_ in ch07.attend.inputs]
+    scores += [(exact.matrix(Q), exact.matrix(K)) for Q, K, *_ in ch07.attend.inputs[:3]]
     assert len(scores) == 6
     for Q, K in scores:
         assert float(max(exact.softmax(exact.scores(Q, K)))) < 0.96

@@ -54,7 +54,7 @@ def test_the_triangle_by_counting():
 
 def test_one_number_per_query_gives_the_weights_of_r():
     queries = np.array([0, math.log(3), -math.log(3)])
-    right("10.6", queries=queries)
+    right("10.6", answer=queries)
     A = attention(queries[:, None], [[1.0], [0.0]], [[2.0, 0.0], [0.0, 4.0]]).A
     np.testing.assert_allclose(A, [[1 / 2, 1 / 2], [3 / 4, 1 / 4], [1 / 4, 3 / 4]])
 
@@ -119,7 +119,7 @@ def test_words_by_running_both_layers():
     A = np.array([[60, 15, 10, 15], [25, 15, 10, 50], [10, 10, 30, 50], [10, 20, 55, 15]]) / 100
     words = np.eye(4)  # what each word brought, told apart
     positions = A @ words
-    right("10.10", coefficients=(positions[1] + positions[2]) / 2)
+    right("10.10", answer=(positions[1] + positions[2]) / 2)
 
 
 def test_hidden_inputs_keep_softmax_unsaturated():

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from attnbook import style
 from attnbook.labs import learning_to_attend as labs
 from attnbook.labs.learning_to_attend import (
     RATES,
@@ -115,7 +116,8 @@ def test_a_cell_is_drawn_for_each_weight_and_a_frame_for_each_framed_key(step, l
         x for x in lab.picture.items if isinstance(x, Rect) and x.width == x.height == labs.CELL
     ]
     assert len(cells) == 20 * 21 // 2
-    frames = [x for x in lab.picture.items if isinstance(x, Rect) and x.width == labs.CELL - 3]
+    frames = [x for x in lab.picture.items if isinstance(x, Rect) and x.stroke == style.KEY]
+    assert {frame.width for frame in frames} == {labs.CELL - 3}
     assert len(frames) == compute_head(step, layer).framed.sum()
     darkest = min(cells, key=lambda cell: int(cell.fill[1:3], 16) + int(cell.fill[3:5], 16))
     A = compute_head(step, layer).A

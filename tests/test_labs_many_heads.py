@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from attnbook import examples
+from attnbook import examples, style
 from attnbook.diagrams import number
 from attnbook.labs import many_heads as labs
 from attnbook.picture import Polygon, Rect, Text
@@ -86,7 +86,7 @@ def test_the_picture_shows_the_numbers_of_the_picked_head():
         for value in values.ravel():
             assert number(value) in shown
     assert [t for t in shown if t.startswith("head ")] == ["head 1", "head 2", "head 3"]
-    frames = [r for r in picture.items if isinstance(r, Rect) and r.stroke_width >= 3]
+    frames = [r for r in picture.items if isinstance(r, Rect) and r.stroke == style.INK]
     thumbnail, row, block = frames
     assert row.y == 206 + 32  # love, the second row
     assert (block.y, block.height) == (400 + 2 * 26, 2 * 26)  # rows 3 and 4 of W_O

@@ -238,11 +238,12 @@ largest_cosine = Program(
     shapes={"X": "N n"},
     returns="",
     right=_largest_cosine,
-    inputs=[
-        (tenths((10, 2, 3), (-9, 1, -4), (0, 5, 20), (3, -3, 1)),),
-        (tenths((15, 5), (-20, 10), (5, 4)),),
+    inputs=[  # neither first nor last row is in every nearest pair; one pair is on one line
+        (tenths((0, 5, 20), (-9, 1, -4), (3, -3, 1), (10, 2, 3)),),
+        (tenths((15, 5), (5, 4), (-20, 10)),),
         (((1, 2, 0, 3), (2, -1, 1, 0), (-1, -1, 2, -2)),),
         (tenths((7, 2, -4), (-5, 11, 3)),),
+        (tenths((0, 10), (5, 5), (0, -20)),),
     ],
     wrong=[
         Wrong("with itself", lambda X: np.abs(_cosines(X)).max(), "a vector was compared with "

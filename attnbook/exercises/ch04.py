@@ -84,7 +84,9 @@ variances_of_4 = {
         raw / d_k,
         [
             Wrong(
-                "unit variance", 1, "the division takes the number of terms away, not the 4 · 4."
+                "unit variance",
+                1,
+                "the division takes the number of terms away, not the size of each.",
             ),
             Wrong("unscaled", raw, "that is the variance before the division."),
             Wrong("root", raw / sqrt(d_k), "dividing $s$ by $√d_k$ divides its variance by $d_k$."),
@@ -111,7 +113,9 @@ three_values = Number(
         Wrong("variance", deviation**2, "that is the variance of the scaled score."),
         Wrong("raw", sqrt(d_k) * deviation, "that is the deviation before the division."),
         Wrong("raw variance", d_k * deviation**2, "that is the variance before the division."),
-        Wrong("unit variances", 1, "the components have variance 2/3, not 1."),
+        Wrong(
+            "unit variances", 1, "a component is 0 in a third of the cases: its variance is not 1."
+        ),
         Wrong("one side", sqrt(one_component), "that is the deviation of one component alone."),
         Wrong("by width", deviation / sqrt(d_k), "that belongs to a division by $d_k$."),
     ],
@@ -152,7 +156,11 @@ opposite_correlations = Number(
         Wrong("no correlation", 2, "that is $d_k$, which Theorem 4.2 gives with (H4)."),
         Wrong("same sign", (C_q * C_q).trace(), "both sides were given the same correlation."),
         Wrong("not squared", 2 * (1 - rho), "the correlation enters squared, once from each side."),
-        Wrong("scaled", trace / 2, "half of the right value: one product alone, or $u$, not $s$."),
+        Wrong(
+            "scaled",
+            trace / 2,
+            "that is one diagonal entry of $C_q C_k$, or the variance of $u$, not of $s$.",
+        ),
         Wrong(
             "two traces", C_q.trace() * C_k.trace(), "the trace of a product is not that product."
         ),
@@ -368,6 +376,13 @@ entropies = Program(
 # ---------------------------------------------- 4.11: weights_at(U, tau), T = 2, S = 3
 
 
+def _weights_at(U, tau):
+    """Compute the weights exactly, with no exponential above 1: exp(3000) is no float."""
+    rows = (exact.matrix(U) / Rational(tau)).tolist()
+    shifted = [[sympy.exp(z - max(row)) for z in row] for row in rows]
+    return tuple(tuple(e / sum(row) for e in row) for row in shifted)
+
+
 def _no_shift(U, tau):
     e = np.exp(U / tau)
     return e / e.sum(axis=1, keepdims=True)
@@ -392,11 +407,11 @@ weights_at = Program(
     name="weights_at",
     shapes={"U": "T S", "tau": ""},
     returns="T S",
-    right=lambda U, tau: exact.softmax(exact.matrix(U) / sympy.Rational(tau)),
+    right=_weights_at,
     inputs=[
         (half((0, 1, 3), (2, -1, 1)), Fraction(1, 2)),
         (half((1, 0, 2, 1), (0, 3, 1, 2), (2, 2, 1, 0)), Fraction(5, 2)),
-        (((1000, 1001, 999), (0, 1, 2)), 1),
+        (((1000, 1001, 999), (0, 1, -3000)), 1),
         (((5, 2000, 1999),), 2000),
     ],
     wrong=[

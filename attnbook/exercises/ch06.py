@@ -331,7 +331,7 @@ causal_weights = Program(
     inputs=[
         (half((0, 1, 3), (2, -1, 1)), (1, 2), (0, 1, 2)),
         (half((1, 0, 2, 1), (0, 3, 1, 2), (2, 2, 1, 0)), (5, 3, 4), (4, 5, 2, 3)),
-        (((1, 1000, 2), (0, 1, 2)), (2, 6), (1, 7, 2)),
+        (((1, 1000, 2), (-2001, 1, -2000)), (2, 6), (1, 7, 2)),
         (half((2, 1, 0, 1), (0, 1, 1, 2)), (4, 2), (0, 1, 2, 3)),
     ],
     wrong=[
@@ -362,6 +362,12 @@ causal_weights = Program(
             "the mask is inverted: these queries read the later keys.",
         ),
         Wrong("no mask", lambda U, pos_q, pos_k: _softmax(U), "there is no mask in this."),
+        Wrong(
+            "finite fill",
+            lambda U, pos_q, pos_k: _softmax(np.where(_visible(pos_q, pos_k), U, -1000)),
+            "a finite number stands for the forbidden scores. It wins where the visible ones lie "
+            "far below it.",
+        ),
         Wrong(
             "after softmax",
             lambda U, pos_q, pos_k: _softmax(U) * _visible(pos_q, pos_k),
@@ -422,10 +428,11 @@ masked_read = Program(
             half((1, 0), (0, 3), (5, 1), (-2, 2)),
         ),
         (
-            ((1000, 1001), (0, 1000), (2, 1)),
+            ((1000, 1001), (-600, 1000), (2, 1)),
             ((1, 1), (1, 0), (0, 0)),
             ((1, 0, 3, 2), (0, 2, 1, -4)),
         ),
+        (((1000, 7, 1001),), ((1, 0, 1),), ((1, 0), (5, 5), (0, 2))),
     ],
     wrong=[
         Wrong(

@@ -355,6 +355,10 @@ def _first(u, n):
     return a
 
 
+def _divided_again(u, n):
+    return _cut(u, n) / _cut(u, n).sum() if n else np.zeros(len(u))
+
+
 def _cut(u, n):
     return np.where(np.arange(len(u)) < n, _softmax(u[None])[0], 0)
 
@@ -383,6 +387,12 @@ attend = Program(
             half((4,), (1,), (-2,)),
             (2, 0),
         ),
+        (
+            ((40, 1),),
+            ((0, 2), (0, 1), (40, 0)),
+            ((1, 0, 3, 2), (0, 2, 1, -4), (5, 5, 5, 5)),
+            (2,),
+        ),
     ],
     wrong=[
         Wrong(
@@ -407,6 +417,12 @@ attend = Program(
             lambda Q, K, V, n: _loop(Q, K, V, n, _cut),
             "the forbidden weights were set to 0 after the softmax: they are still in the "
             "denominator.",
+        ),
+        Wrong(
+            "divided again",
+            lambda Q, K, V, n: _loop(Q, K, V, n, _divided_again),
+            "the softmax ran over all keys first. If a forbidden score is the largest by far, the "
+            "weights of the keys that are read are 0 in floating point.",
         ),
         Wrong(
             "one more",

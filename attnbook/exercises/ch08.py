@@ -60,7 +60,11 @@ second_coordinate = {
         [
             Wrong("no scale", flat(g.dK[0, :] * sqrt(2)), "$√d_k$ is missing."),
             Wrong("by width", flat(g.dK[0, :] / sqrt(2)), "divided by $d_k$, not by its root."),
-            Wrong("key 2", flat(g.dK[1, :]), "that is the gradient of the second key."),
+            Wrong(
+                "key 2",
+                flat(g.dK[1, :]),
+                "that is the gradient of the second key, or the signs are turned round.",
+            ),
             Wrong("query", flat(g.dQ[1, :]), "that is the gradient of the query."),
             Wrong("inputs", flat(g_no_value.dK[0, :]), "the second value is (0, 2), not (0, 1)."),
         ],
@@ -273,7 +277,7 @@ softmax_backward = Program(
     inputs=[
         (half((1, -2, 4), (0, 3, 1)), eighths((4, 3, 1), (2, 1, 5))),
         (((2, -1), (0, 1), (3, 2)), eighths((5, 3), (8, 0), (2, 6))),
-        (half((1, 4, -2, 0)), eighths((3, 2, 0, 3))),
+        (half((1, 4, -2, 3)), eighths((3, 2, 0, 3))),
     ],
     wrong=[
         Wrong(
@@ -327,6 +331,11 @@ def _numpy_backward(dO, Q, K, V, A, *, dU=None, scale=None):
     dU = _scores(dA, A) if dU is None else dU(dA, A)
     scale = 1 / np.sqrt(Q.shape[1]) if scale is None else scale(Q)
     return dV, dA, dU, scale * dU @ K, scale * dU.T @ Q
+
+
+def _scaled_too_early(dO, Q, K, V, A):
+    dV, dA, dU, dQ, dK = _numpy_backward(dO, Q, K, V, A)
+    return dV, dA, dU / np.sqrt(Q.shape[1]), dQ, dK
 
 
 head_backward = Backward(
@@ -392,6 +401,16 @@ head_backward = Backward(
             "no softmax",
             lambda *x: _numpy_backward(*x, dU=lambda dA, A: dA),
             "the step back through softmax is missing.",
+        ),
+        Wrong(
+            "scale of values",
+            lambda *x: _numpy_backward(*x, scale=lambda Q: 1 / np.sqrt(x[3].shape[1])),
+            "divided by the root of the width of the values.",
+        ),
+        Wrong(
+            "scale in dU",
+            _scaled_too_early,
+            "`dU` is the gradient by the scores that softmax gets: $√d_k$ comes after it.",
         ),
         Wrong(
             "no transpose",

@@ -105,8 +105,13 @@ third = {
             Wrong("no mask", tuple(a_3 * V_3), "the first position is still read."),
             Wrong(
                 "score zero",
-                tuple(exact.softmax([0, 0, log(4)]) * exact.matrix([(0, 0), (0, 4), (2, 8)])),
+                tuple(exact.softmax([0, 0, log(4)]) * V_3),
                 "the score was set to 0, and a score of 0 has a weight.",
+            ),
+            Wrong(
+                "row of zeros",
+                tuple(exact.softmax([0, 0, log(4)]) * exact.matrix([(0, 0), (0, 4), (2, 8)])),
+                "key and value were set to 0, which makes the score 0, and that has a weight.",
             ),
             Wrong("other side", tuple(old * V_3), "the last position was masked."),
             Wrong("best", tuple(V_3[2, :]), "two positions are left, not one."),
@@ -235,7 +240,7 @@ stream_read = Program(
         (
             ((0, 1, 2, 1), (2, 0, 1, 1), (1, 1, 0, 2)),
             ((1, 0), (0, 2), (3, 1), (-2, 4)),
-            1,
+            3,
         ),
     ],
     wrong=[
@@ -301,29 +306,25 @@ def _columns(Z):
 
 # ---------------------------------------------- 10.6: the narrowest head
 
-narrow = {
-    "queries": Number(
-        (0, log(3), -log(3)),
-        [
-            Wrong(
-                "ratios", (1, 3, Rational(1, 3)), "these are ratios of weights. Scores are logs."
-            ),
-            Wrong("sign", (0, -log(3), log(3)), "the sign is turned: which weight is larger?"),
-            Wrong(
-                "log weights",
-                (log(Rational(1, 2)), log(Rational(3, 4)), log(Rational(1, 4))),
-                "the second score is 0 here, and not the logarithm of the second weight.",
-            ),
-            Wrong("first scores", (0, log(3), 0), "with $k_2$ = 0 the second score is always 0."),
-            Wrong("no exponential", (0, 3, -3), "softmax has an exponential in it."),
-            Wrong(
-                "other width",
-                (0, sqrt(2) * log(3), -sqrt(2) * log(3)),
-                "these are for $d_k$ = 2. How wide is this head?",
-            ),
-        ],
-    )
-}
+narrow = Number(
+    (0, log(3), -log(3)),
+    [
+        Wrong("ratios", (1, 3, Rational(1, 3)), "these are ratios of weights. Scores are logs."),
+        Wrong("sign", (0, -log(3), log(3)), "the sign is turned: which weight is larger?"),
+        Wrong(
+            "log weights",
+            (log(Rational(1, 2)), log(Rational(3, 4)), log(Rational(1, 4))),
+            "the second score is 0 here, and not the logarithm of the second weight.",
+        ),
+        Wrong("first scores", (0, log(3), 0), "with $k_2$ = 0 the second score is always 0."),
+        Wrong("no exponential", (0, 3, -3), "softmax has an exponential in it."),
+        Wrong(
+            "other width",
+            (0, sqrt(2) * log(3), -sqrt(2) * log(3)),
+            "these are for $d_k$ = 2. How wide is this head?",
+        ),
+    ],
+)
 
 # ---------------------------------------------- 10.7: gradients of R (5.23)
 
@@ -485,27 +486,21 @@ swapped = {
 
 A_enc = exact.matrix(examples.M_SENTENCE.A)
 a_cross = exact.row([0, Rational(1, 2), Rational(1, 2), 0])
-words = {
-    "coefficients": Number(
-        tuple(a_cross * A_enc),
-        [
-            Wrong("positions", tuple(a_cross), "these are the weights on positions."),
-            Wrong(
-                "columns", tuple(A_enc * a_cross.T), "that is $A$ times a column: who reads whom?"
-            ),
-            Wrong(
-                "sum", tuple(2 * a_cross * A_enc), "each of the two rows has the weight one half."
-            ),
-            Wrong("first row", tuple(A_enc[1, :]), "that is the row of love alone."),
-            Wrong("second row", tuple(A_enc[2, :]), "that is the row of GPU alone."),
-            Wrong(
-                "product",
-                tuple(A_enc[1, j] * A_enc[2, j] for j in range(4)),
-                "the rows are mixed, not multiplied.",
-            ),
-        ],
-    )
-}
+words = Number(
+    tuple(a_cross * A_enc),
+    [
+        Wrong("positions", tuple(a_cross), "these are the weights on positions."),
+        Wrong("columns", tuple(A_enc * a_cross.T), "that is $A$ times a column: who reads whom?"),
+        Wrong("sum", tuple(2 * a_cross * A_enc), "each of the two rows has the weight one half."),
+        Wrong("first row", tuple(A_enc[1, :]), "that is the row of love alone."),
+        Wrong("second row", tuple(A_enc[2, :]), "that is the row of GPU alone."),
+        Wrong(
+            "product",
+            tuple(A_enc[1, j] * A_enc[2, j] for j in range(4)),
+            "the rows are mixed, not multiplied.",
+        ),
+    ],
+)
 
 EXERCISES = {
     "10.1": counts,
@@ -513,9 +508,9 @@ EXERCISES = {
     "10.3": mask_sites,
     "10.4": triangle,
     "10.5": {"answer": stream_read},
-    "10.6": narrow,
+    "10.6": {"answer": narrow},
     "10.7": backwards,
     "10.8": reuse,
     "10.9": swapped,
-    "10.10": words,
+    "10.10": {"answer": words},
 }

@@ -257,8 +257,8 @@ tie = Program(
     returns="d m",
     right=_tie,
     inputs=[
-        (((1, 2), (3, 4), (5, 6)), 2, 2),
-        (_half((1, -3)), 1, 2),
+        (((1, 2), (3, 4), (5, 6)), 2, 3),
+        (_half((1, -3, 5, 2)), 2, 2),
         (_half((1,), (2,), (-1,), (5,)), 1, 3),
     ],
     wrong=[
@@ -276,6 +276,11 @@ tie = Program(
             "rows",
             lambda W, H_kv, r: np.repeat(W, r, axis=0),
             "rows were repeated. Heads lie side by side, in the columns.",
+        ),
+        Wrong(
+            "dealt out",
+            lambda W, H_kv, r: np.hstack([W[:, g::H_kv] for g in range(H_kv) for _ in range(r)]),
+            "the columns were dealt out to the heads in turn. Those of a head lie side by side.",
         ),
         Wrong("untouched", lambda W, H_kv, r: W, "this is $W$ as it came, without the copies."),
         Wrong(

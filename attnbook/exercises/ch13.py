@@ -222,7 +222,8 @@ shared_cache = {
         [
             Wrong("MQA", cache(), "this is the cache with one key/value head."),
             Wrong("half", cache(4) // 2, "keys and values are kept, in both layers, 2 bytes each."),
-            Wrong("float64", cache(4, bytes_per_number=8), "float16 has 2 bytes."),
+            Wrong("float32", cache(4, bytes_per_number=4), "float16 has 2 bytes, float32 has 4."),
+            Wrong("float64", cache(4, bytes_per_number=8), "float16 has 2 bytes, float64 has 8."),
         ],
     ),
     "MQA": Number(

@@ -111,7 +111,11 @@ three = {
         over(2, lambda i: i),
         [
             Wrong("all rows", over(0, lambda i: i), "only the last two rows count here."),
-            Wrong("from row 1", over(1, lambda i: i), "row 1 is not one of the last two."),
+            Wrong(
+                "from row 1",
+                over(1, lambda i: i),
+                "that is the mean of the last three rows, or the sum of the last two.",
+            ),
             Wrong("previous", over(2, lambda i: i - 1), "that is the key one place before."),
         ],
     ),
@@ -180,6 +184,7 @@ chance = {
         270 * Fraction(1, 10) ** 5,
         [
             Wrong("probability", Fraction(1, 10) ** 5, "that is the probability for one head."),
+            Wrong("t", 270 * Fraction(9, 10) ** 5, "that is $t^5$: more than $t$ is rare."),
             Wrong("power of six", 270 * Fraction(1, 10) ** 6, "one power too many."),
             Wrong("three", 270 * Fraction(1, 10) ** 2, "that is for rows of three keys."),
             Wrong("any key", 6 * 270 * Fraction(1, 10) ** 5, "that is for any of the six keys."),
@@ -230,11 +235,11 @@ program = Program(
         ),
         (
             _tenths((10, 0), (4, 6), (7, 3), (1, 9)),
-            ((0, 0), (1, 0), (1, 1), (0, 1)),
+            ((0, 0), (0, 0), (1, 1), (0, 1)),
         ),
         (
             _tenths((5, 5, 0), (2, 5, 3)),
-            ((0, 0, 0), (1, 0, 1)),
+            ((0, 1, 0), (1, 0, 1)),
         ),
         (
             ((1, 0, 0), (0, 1, 0), (0, 0, 1), (1, 0, 0)),

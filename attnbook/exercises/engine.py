@@ -100,14 +100,14 @@ def find(name: str) -> Mapping[str, Part]:
     return known[name]
 
 
-def check(exercise: str, answer: Any = ..., /, **answers: Any) -> Verdict:
+def check(exercise: str, /, *answer: Any, **answers: Any) -> Verdict:
     """Check an answer, and say what is right and what most likely went wrong.
 
     Parameters
     ----------
     exercise : str
         Chapter and number: "4.2".
-    answer : anything
+    *answer : anything
         The answer, for an exercise that has one; ``...`` is no answer yet.
     **answers : anything
         The answers by name, for an exercise that has several.
@@ -129,7 +129,9 @@ def check(exercise: str, answer: Any = ..., /, **answers: Any) -> Verdict:
     Exercise 4.2: not answered yet
     """
     parts = find(exercise)
-    given = {ANSWER: answer} if list(parts) == [ANSWER] and not answers else answers
+    given = answers
+    if list(parts) == [ANSWER] and len(answer) == 1 and not answers:
+        given, answer = {ANSWER: answer[0]}, ()
     if problem := _misfit(exercise, parts, given, answer):
         judgement = Judgement(State.UNREADABLE, (problem,))
         return Verdict(exercise, State.UNREADABLE, {ANSWER: judgement})
@@ -139,16 +141,17 @@ def check(exercise: str, answer: Any = ..., /, **answers: Any) -> Verdict:
     return verdict
 
 
-def _misfit(exercise: str, parts: Mapping, given: Mapping, answer: Any) -> str:
+def _misfit(exercise: str, parts: Mapping, given: Mapping, unnamed: tuple) -> str:
     """Say how the exercise wants its answers, if they came otherwise."""
+    astray = any(value is not ... for value in unnamed)
     unknown = [name for name in given if name not in parts]
     if list(parts) == [ANSWER]:
-        return wording.ONE_ANSWER.format(name=exercise) if unknown else ""
+        return wording.ONE_ANSWER.format(name=exercise) if unknown or astray else ""
     call = ", ".join(f"{name}=..." for name in parts)
     several = wording.SEVERAL.format(name=exercise, n=len(parts), call=call)
     if unknown:
         return f"{wording.NO_SUCH_PART.format(part=unknown[0])} {several}"
-    return "" if answer is ... else several
+    return several if astray else ""
 
 
 def _overall(states: set[State]) -> State:

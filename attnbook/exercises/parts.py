@@ -81,7 +81,8 @@ class Number(NamedTuple):
             x = self._given(given, right)
         except Unreadable as problem:
             return Judgement(State.UNREADABLE, (str(problem),))
-        hits = np.abs(x - right) <= tolerance(right)
+        close = np.abs(x - right) <= tolerance(right)
+        hits = close & ~_miscounted(x, right)
         if hits.all():
             return Judgement(State.RIGHT, (self._praise(given),))
         lines = [wording.NOT_IT.format(given=show(given))]
@@ -89,6 +90,8 @@ class Number(NamedTuple):
             lines.append(wording.ENTRIES_RIGHT.format(right=hits.sum(), all=hits.size))
         if likely := self._likely(x):
             lines.append(wording.LIKELY.format(message=likely.message))
+        elif close.all():
+            lines.append(wording.COUNT)
         elif np.allclose(x, right, rtol=0.02, atol=0):
             lines.append(wording.CLOSE)
         else:
@@ -100,7 +103,8 @@ class Number(NamedTuple):
         x = read(given, what)
         if not np.isfinite(x).all():
             raise Unreadable(wording.NOT_FINITE.format(what=what, given=show(given)))
-        if x.squeeze().shape != right.shape:  # (a, b, c) may come as a matrix of one row
+        # (a, b, c) may come as a matrix of one row, and the other way round
+        if x.squeeze().shape != right.squeeze().shape:
             raise Unreadable(wording.NOT_THE_SHAPE.format(what=what, given=_kind(x)))
         return x.reshape(right.shape)
 
@@ -117,7 +121,8 @@ class Number(NamedTuple):
             return wording.EXACT.format(given=said)
         if isinstance(self.right, Sequence) or read(self.right) % 1 == 0:
             return wording.ROUNDED.format(given=said, exact=right)
-        decimal = exact.decimal(self.right, 5)
+        first = int(np.floor(np.log10(np.abs(read(self.right)))))  # the place of its first digit
+        decimal = exact.decimal(self.right, max(5, 2 - first))
         return wording.DECIMAL.format(given=said, exact=right, decimal=decimal)
 
 
@@ -171,6 +176,18 @@ def tolerance(right: NDArray) -> NDArray:
     """
     size = np.where(right == 0, 1.0, np.abs(right))
     return 0.5 * 10.0 ** (np.floor(np.log10(size)) - 2) * (1 + 1e-9)
+
+
+def _miscounted(x: NDArray, right: NDArray) -> NDArray[np.bool_]:
+    """Tell where a whole number stands for another one of which it is no rounding.
+
+    A whole number claims every digit up to its last nonzero one: for 2304, 2300 is a rounding and
+    2305 is a wrong count. The last digits of a float32 are let pass.
+    """
+    texts = [f"{abs(number):.0f}" for number in x.flat]
+    claimed = [0.5 * 10.0 ** (len(text) - len(text.rstrip("0"))) for text in texts]
+    slack = np.maximum(np.reshape(claimed, x.shape), 1e-6 * np.abs(right))
+    return (x % 1 == 0) & (right % 1 == 0) & (np.abs(x - right) > slack)
 
 
 def _kind(x: NDArray) -> str:

@@ -124,9 +124,14 @@ class Program(NamedTuple):
 
     def _wrong_numbers(self, value: Any, x: NDArray, right: NDArray) -> list[str]:
         if x.shape != right.shape:
-            shapes = {"expected": shape_text(right.shape), "given": shape_text(x.shape)}
-            letters = " x ".join(self.returns.split()) or "1"
-            lines = [wording.RESULT_SHAPE.format(letters=letters, **shapes)]
+            given = shape_text(x.shape) if x.ndim else wording.ONE_NUMBER
+            if not right.ndim:
+                lines = [wording.RESULT_NUMBER.format(given=given)]
+            else:
+                letters, expected = " x ".join(self.returns.split()), shape_text(right.shape)
+                lines = [
+                    wording.RESULT_SHAPE.format(letters=letters, expected=expected, given=given)
+                ]
             return lines + [wording.EMPTY] * (x.size == 0)
         if same(x, right):
             return []
@@ -187,6 +192,8 @@ def run(function: Callable, names: Sequence[str], arguments: Sequence[Any]) -> O
         warnings.simplefilter("ignore")
         try:
             value = function(*arguments)
+            if inspect.iscoroutine(value):
+                value.close()  # from `async def`; Python would warn that nobody awaits it
         except (Exception, SystemExit) as raised:
             error = _one_line(traceback.format_exception_only(raised)[-1], 200)
             line = _line_of(function, raised)

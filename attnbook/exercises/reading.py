@@ -85,7 +85,7 @@ def show(value: Any) -> str:
 
 def _text(value: Any, depth: int) -> str:
     if isinstance(value, float | np.floating):
-        return f"{float(value):.6g}"
+        return f"{float(value) + 0.0:.6g}"  # -0.0 is 0
     if isinstance(value, np.ndarray | sympy.MatrixBase) and math.prod(value.shape) <= LARGEST:
         value = value.tolist()
     if isinstance(value, list | tuple) and depth < DEEPEST:
@@ -100,6 +100,8 @@ def _text(value: Any, depth: int) -> str:
 
 def _array(value: Any, what: str, steps: Iterator[int], depth: int) -> NDArray[np.float64]:
     _step(steps)
+    if np.ma.is_masked(value):  # what is left open still holds some number
+        raise Unreadable(wording.IS_MASKED.format(what=what))
     if isinstance(value, np.ndarray | sympy.MatrixBase):
         if math.prod(value.shape) > LARGEST:
             raise Unreadable(wording.TOO_LONG.format(limit=LARGEST))

@@ -409,14 +409,14 @@ def draw_dropout(arrays: Dropout) -> Picture:
             x_ticks=((0, "0"), (1, "1")),
             y_ticks=((0, "0"), (1, "1"), (2, "2"), (3, "3")),
         ),
-        _hull(plane),
     ]
     points, counts = np.unique(arrays.O.round(9), axis=0, return_counts=True)
     for o, count in zip(points, counts, strict=True):
         disc = *_place(plane, o), 5 + 16 * np.sqrt(count / n)
-        items.append(Circle(*disc, style.OUTPUT, opacity=0.3))
-        items.append(apart([Circle(*disc, None, style.OUTPUT, 1.5)]))
+        items.append(Circle(*disc, style.OUTPUT, opacity=0.25))
+        items.append(Circle(*disc, None, style.OUTPUT, 1.5))
     items += [
+        _hull(plane),
         apart([mark(*_place(plane, arrays.a @ V), "square", style.VALUE, 8)]),
         apart([mark(*_place(plane, arrays.O.mean(axis=0)), "diamond", style.WEIGHT, 7)]),
         apart([mark(*_place(plane, arrays.O[-1]), "circle", style.OUTPUT, 5)]),

@@ -12,6 +12,7 @@ import socket
 import subprocess
 import sys
 import time
+import traceback
 import urllib.request
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -170,7 +171,10 @@ class Book:
 
     @contextmanager
     def chapter(self, name: str) -> Iterator["Chapter"]:
-        """Open a notebook of the reader's working copy; on failure keep a screenshot."""
+        """Open a notebook of the working copy; if that fails, keep a screenshot and the error.
+
+        A test that is tried once more would otherwise take the error with it.
+        """
         page = self._browser.new_page(viewport=VIEWPORT)
         page.set_default_timeout(1000 * LIMIT)
         chapter = Chapter(page, self.project / "my_book" / name, self.server)
@@ -180,6 +184,7 @@ class Book:
         except BaseException as error:
             SCREENSHOTS.mkdir(exist_ok=True)
             shot = SCREENSHOTS / f"{Path(name).stem}.png"
+            shot.with_suffix(".txt").write_text(traceback.format_exc(), encoding="utf-8")
             try:
                 page.screenshot(path=shot)
                 error.add_note(f"The page as it was then: {shot}")
