@@ -51,8 +51,11 @@ def faint(drawn: Picture) -> list[str]:
     grounds: list[Ground] = []
     boxes = np.empty((len(drawn.items), 4))
     rings = {item[:3] for item in drawn.items if isinstance(item, Circle) and item.stroke}
+    squares = {place(item) for item in drawn.items if is_square(item)}
     for item in drawn.items:
-        colours = set() if isinstance(item, Circle) and hides(item, rings) else mark_colours(item)
+        no_mark = isinstance(item, Circle) and hides(item, rings)
+        no_mark |= is_square(item) and in_a_grid(item, squares)
+        colours = set() if no_mark else mark_colours(item)
         lines = list(edges(item)) if colours else []
         points = np.vstack([np.empty((0, 2)), *(line.reshape(-1, 2) for line in lines)])
         below = iter(colours_under(points, grounds, boxes[: len(grounds)]))
@@ -77,6 +80,23 @@ def hides(item: Circle, rings: set[tuple]) -> bool:
     return not item.stroke and item[:3] in rings
 
 
+def is_square(item: Primitive) -> bool:
+    """Return whether an item is drawn as the square of `attnbook.diagrams.mark` is."""
+    plain = isinstance(item, Rect) and item.fill and not item.stroke
+    return bool(plain) and item.width <= DOT and abs(item.width - item.height) < 1e-6
+
+
+def place(square: Rect) -> tuple[float, float, float]:
+    return round(square.x, 1), round(square.y, 1), round(square.width, 1)
+
+
+def in_a_grid(square: Rect, squares: set[tuple]) -> bool:
+    """Return whether a square touches another of its size: a cell of a map, not a mark."""
+    x, y, side = square[:3]
+    steps = [(side, 0), (-side, 0), (0, side), (0, -side)]
+    return any(place(square._replace(x=x + i, y=y + j)) in squares for i, j in steps)
+
+
 @lru_cache(maxsize=100_000)
 def stands_out(colour: str, ground: str, opacity: float) -> bool:
     return style.contrast(style.shade((ground, colour), opacity), ground) >= CONTRAST
@@ -91,6 +111,7 @@ def mark_colours(item: Primitive) -> set[str]:
         return {stroke, fill} - {None} if stroke not in DECORATION else set()
     low_x, low_y, high_x, high_y = box(item)
     dot = isinstance(item, Circle | Polygon) and max(high_x - low_x, high_y - low_y) <= DOT
+    dot |= is_square(item)
     return {fill} - DECORATION - GROUNDS - {None} if dot else set()
 
 

@@ -1,4 +1,4 @@
-"""The function of chapter 02: what is right for some inputs alone is refused."""
+"""The exercises of chapter 02: what is right for some inputs alone is refused."""
 
 import numpy as np
 import pytest
@@ -53,3 +53,11 @@ def test_the_pairs_one_by_one_are_right():
 @pytest.mark.parametrize("name", ONLY_SOMETIMES)
 def test_what_is_right_only_sometimes_is_refused(name):
     assert check("2.6", ONLY_SOMETIMES[name]).state is State.WRONG
+
+
+def test_orthogonal_rows_by_rank():
+    rng = np.random.default_rng(0)
+    one_hot, W_E = np.eye(5), rng.normal(size=(5, 3))
+    # pairwise orthogonal rows that are not zero are independent
+    verdict = check("2.12", one_hot=one_hot[0] @ one_hot[4], orthogonal=np.linalg.matrix_rank(W_E))
+    assert verdict.state is State.RIGHT

@@ -141,3 +141,12 @@ def test_the_heads_of_the_exercise_are_those_of_the_book():
 
 def test_the_entries_of_the_exercise_tell_row_and_column():
     assert ch09.numbered(2, 3) == ((11, 12, 13), (21, 22, 23))
+
+
+def test_the_weights_of_three_heads_by_adding_them_up():
+    rng = np.random.default_rng(2)
+    X, (W_Q, W_K, W_V, W_O) = rng.normal(size=(5, 6)), rng.normal(size=(4, 6, 6))
+    A = multi_head_attention(X, X, W_Q, W_K, W_V, W_O, H_q=3).A
+    for query in range(5):
+        verdict = check("9.13", weights=A.size, one_query=A[:, query].sum())
+        assert verdict.state is State.RIGHT

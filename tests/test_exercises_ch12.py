@@ -146,6 +146,26 @@ def test_which_test_fails_first():
     right("12.10", **found)
 
 
+def test_the_same_word_by_trying_projections():
+    rng = np.random.default_rng(2)
+    dog, bites, man, sees = rng.normal(size=(4, 3))
+
+    def outputs(rows, W, M=None):
+        W_Q, W_K, W_V = W
+        return attention(rows @ W_Q, rows @ W_K, rows @ W_V, M).O
+
+    projections = [*rng.normal(size=(6, 3, 3, 3)), np.zeros((3, 3, 3))]
+    found = {"bites": [], "dogs": [], "masked": []}
+    for W in projections:
+        one, other = (outputs(np.array(s), W)[1] for s in ([dog, bites, man], [man, bites, dog]))
+        found["bites"].append(np.allclose(one, other))
+        for name, M in (("dogs", None), ("masked", masks.causal(3, 3))):
+            O = outputs(np.array([dog, sees, dog]), W, M)
+            found[name].append(np.allclose(O[0], O[2]))
+    words = {(1, 1): "equal", (0, 1): "may differ", (0, 0): "always differ"}
+    right("12.13", **{name: words[all(same), any(same)] for name, same in found.items()})
+
+
 # ---- functions ---------------------------------------------------------------------------------
 
 

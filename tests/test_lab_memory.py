@@ -23,9 +23,9 @@ labs = [one for one in gc.get_objects() if isinstance(one, Lab) and one._place i
 sliders = [slider for lab in labs for slider in lab.sliders.values()]
 for k in range({MOVES}):
     slider = sliders[k % len(sliders)]
-    places = len(slider.options)
-    step = k // len(sliders) % (2 * places)
-    slider.index = min(step, 2 * places - 1 - step)
+    last = len(slider.options) - 1
+    step = (1 + k // len(sliders)) % (2 * last)
+    slider.index = min(step, 2 * last - step)
 for lab in labs:
     lab.settle()
 del labs, sliders, slider

@@ -357,6 +357,31 @@ guarantee = {
     ),
 }  # fmt: skip
 
+# ---------------------------------------------- 2.12: five tokens, W_E is 5 x 3
+
+vocabulary, d = 5, 3
+one_hot = exact.matrix([[int(i == j) for j in range(vocabulary)] for i in range(vocabulary)])
+how_orthogonal = {
+    "one_hot": Number(
+        dot(one_hot[1, :], one_hot[3, :]),
+        [
+            Wrong("with itself", dot(one_hot[1, :], one_hot[1, :]), "that is the product of a "
+                  "one-hot row with itself."),
+            Wrong("distance", distance(one_hot[1, :], one_hot[3, :]), "that is their distance."),
+            Wrong("both ones", sum(one_hot[1, :]) + sum(one_hot[3, :]), "the ones were counted. "
+                  "Multiply what stands at the same place, then add."),
+        ],
+    ),
+    "orthogonal": Number(
+        d,
+        [
+            Wrong("tokens", vocabulary, "so many one-hot rows are. How long is an embedding?"),
+            Wrong("tetrahedron", d + 1, "so many can have equal angles, wider than a right one."),
+            Wrong("plane", 2, "so many are in a plane. How long is an embedding?"),
+        ],
+    ),
+}  # fmt: skip
+
 EXERCISES = {
     "2.1": near,
     "2.2": change,
@@ -367,4 +392,5 @@ EXERCISES = {
     "2.7": interference,
     "2.8": three,
     "2.9": guarantee,
+    "2.12": how_orthogonal,
 }

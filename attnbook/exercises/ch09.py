@@ -513,6 +513,31 @@ cut_into_heads = Program(
     ],
 )
 
+# ---------------------------------------------- 9.13: how many weights, T = 5, H = 3
+
+T, H = 5, 3
+maps = {
+    "weights": Number(
+        H * T * T,
+        [
+            Wrong("one map", T * T, "that is the map of one head."),
+            Wrong("per query", H * T, "a query has a weight for each key, not one for each head."),
+            Wrong("across heads", (H * T) ** 2, "a query of one head reads no keys of another."),
+            Wrong("added", T + H, "a map has a row for each query: multiply."),
+        ],
+    ),
+    "one_query": Number(
+        H,
+        [
+            Wrong("one head", 1, "that is the sum in one head."),
+            Wrong("one map", T, "that is the sum over a whole map. One query is asked for."),
+            Wrong("all", H * T, "that is the sum of all weights. One query is asked for."),
+            Wrong("shared", Fraction(1, H), "each head normalises its own row, and no row is "
+                  "divided by the number of heads."),
+        ],
+    ),
+}  # fmt: skip
+
 EXERCISES = {
     "9.1": sizes,
     "9.2": which_features,
@@ -524,4 +549,5 @@ EXERCISES = {
     "9.8": {"answer": wide_weights},
     "9.9": step_back,
     "9.12": {"answer": cut_into_heads},
+    "9.13": maps,
 }

@@ -476,6 +476,33 @@ tests = {
     "e": first_test("numbers"),
 }
 
+# ---------------------------------------------- 12.13: dog bites man, dog sees dog
+
+EQUAL, MAY_DIFFER, DIFFER = "equal", "may differ", "always differ"
+same_word = {
+    "bites": Choice(
+        EQUAL,
+        [
+            Wrong("may", MAY_DIFFER, "Which keys does bites read in the two sentences?"),
+            Wrong("differ", DIFFER, "The sentences differ for us. What does the head see of that?"),
+        ],
+    ),
+    "dogs": Choice(
+        EQUAL,
+        [
+            Wrong("may", MAY_DIFFER, "Let $P$ exchange places 1 and 3. What is $P X$?"),
+            Wrong("differ", DIFFER, "What could tell the head which of the two rows comes first?"),
+        ],
+    ),
+    "masked": Choice(
+        MAY_DIFFER,
+        [
+            Wrong("equal", EQUAL, "Which keys does place 1 read now, and which place 3?"),
+            Wrong("differ", DIFFER, "What if dog and sees have the same value?"),
+        ],
+    ),
+}
+
 EXERCISES = {
     "12.1": reordering,
     "12.2": properties,
@@ -487,4 +514,5 @@ EXERCISES = {
     "12.8": {"answer": undo},
     "12.9": {"answer": contributions},
     "12.10": tests,
+    "12.13": same_word,
 }

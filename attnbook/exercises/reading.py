@@ -100,7 +100,8 @@ def _text(value: Any, depth: int) -> str:
 
 def _array(value: Any, what: str, steps: Iterator[int], depth: int) -> NDArray[np.float64]:
     _step(steps)
-    if np.ma.is_masked(value):  # what is left open still holds some number
+    # What is left open still holds some number.
+    if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
         raise Unreadable(wording.IS_MASKED.format(what=what))
     if isinstance(value, np.ndarray | sympy.MatrixBase):
         if math.prod(value.shape) > LARGEST:

@@ -64,7 +64,7 @@ STEP_ALT = (
     "({numbers})."
 )
 STEP_CAPTION = "Row {i} of ${result}$, {m} × {n}: ({numbers}). {how}{later}{few}"
-LATER = " The mask acts in step 6."
+LATER = {CAUSAL: " The mask acts in step 6.", NO_MASK: " A mask would act in step 6."}
 FEW = " There is no row {wanted}: the last one is shown."
 FIRST = "Its first number, with all numbers rounded, is {terms} = {total}."
 SCALED = "Each number of $E$ is divided by $√{d_k}$ = {root}."
@@ -289,7 +289,7 @@ def _step_told(arrays: Step) -> dict[str, object]:
         "i": arrays.row,
         "numbers": ", ".join(numbers),
         "how": _how(arrays),
-        "later": LATER if arrays.step < 6 and arrays.mask == CAUSAL else "",
+        "later": LATER[arrays.mask] if arrays.step < 6 else "",
         "few": FEW.format(wanted=arrays.wanted) if arrays.wanted > arrays.row else "",
     }
 

@@ -43,6 +43,7 @@ CAPTION_READ = (
     "The weights, rounded, are {a}; unrounded they sum to 1. The output is $o$ = ({x}, {y}), in "
     "the triangle of the values. The mean of the values is ({mean_x}, {mean_y})."
 )
+ALL_EQUAL = " All scores are equal, so the temperature changes nothing."
 
 OFFSET = "offset $c$"
 GAP = "gap $g$"
@@ -85,8 +86,9 @@ CAPTION_DROPOUT = (
     "The last of the samples has the weights {a}, with row sum {sum}; its output ({x}, {y}) lies "
     "{inside}. The mean row sum of the samples so far is {mean_sum} and their mean output "
     "({mean_x}, {mean_y}); without dropout these are 1 and ({plain_x}, {plain_y}). The standard "
-    "deviation sd of one row sum is {sd}."
+    "deviation sd of one row sum is {sd}.{kept}"
 )
+ALL_KEPT = " Every weight is kept, so the samples are equal and the seed changes nothing."
 
 V = np.array(R_HEAD.W_V, float)
 V = np.array(R_HEAD.X, float) @ V  # the three values of R (5.14), corners of a triangle
@@ -171,7 +173,7 @@ def caption_read(arrays: Read) -> str:
         y=number(arrays.o[1], 3),
         mean_x=number(mean_x, 3),
         mean_y=number(mean_y, 3),
-    )
+    ) + ALL_EQUAL * bool(np.ptp(arrays.u) == 0)
 
 
 def weighted_read(**state) -> Lab:
@@ -459,6 +461,7 @@ def _dropout(arrays: Dropout) -> dict[str, object]:
     return {name: number(value, 3) for name, value in told.items()} | {
         "a": _listed(arrays.A[-1], 3),
         "inside": INSIDE[arrays.inside],
+        "kept": ALL_KEPT * (arrays.sd == 0),
     }
 
 

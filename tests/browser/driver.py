@@ -83,16 +83,24 @@ def errors(notebook: dict[str, Any]) -> list[str]:
 
 
 class Server(NamedTuple):
-    """A running JupyterLab: its address, which ends in a slash, and its token."""
+    """A running JupyterLab: its address, which ends in a slash, its token, and what it tells."""
 
     url: str
     token: str
+    log: Path
 
     def ask(self, path: str, method: str = "GET") -> str:
         headers = {"Authorization": f"token {self.token}"}
         request = urllib.request.Request(self.url + path, method=method, headers=headers)
         with urllib.request.urlopen(request, timeout=LIMIT) as answer:
             return answer.read().decode()
+
+
+def warnings_in(log: Path) -> list[str]:
+    """Return the warnings and errors that JupyterLab has told in the terminal."""
+    told = log.read_text(encoding="utf-8").splitlines()
+    # A notebook that the reader did not make with the book is not trusted, and that is right.
+    return [t for t in told if t[:3] in ("[W ", "[E ") and not t.endswith("is not trusted")]
 
 
 def copy_of_the_book(project: Path) -> None:
@@ -134,7 +142,7 @@ def serving(project: Path, home: Path) -> Iterator[Server]:
             raise AssertionError(f"JupyterLab ended:\n{log.read_text(encoding='utf-8')}")
         try:
             told = json.loads(files[0].read_text(encoding="utf-8"))
-            server = Server(told["url"], told["token"])
+            server = Server(told["url"], told["token"], log)
             server.ask("api")
         except (IndexError, ValueError, OSError):  # not yet written, not yet listening
             return None
@@ -155,9 +163,7 @@ def serving(project: Path, home: Path) -> Iterator[Server]:
     finally:
         process.kill()
         process.wait()
-    told = log.read_text(encoding="utf-8").splitlines()
-    # A notebook that the reader did not make with the book is not trusted, and that is right.
-    assert [t for t in told if t[:3] in ("[W ", "[E ") and not t.endswith("is not trusted")] == []
+    assert warnings_in(log) == []
 
 
 # ---------------------------------------------------------------- browser
@@ -178,9 +184,11 @@ class Book:
         page = self._browser.new_page(viewport=VIEWPORT)
         page.set_default_timeout(1000 * LIMIT)
         chapter = Chapter(page, self.project / "my_book" / name, self.server)
+        before = len(warnings_in(self.server.log))
         try:
             chapter.open()
             yield chapter
+            assert warnings_in(self.server.log)[before:] == []
         except BaseException as error:
             SCREENSHOTS.mkdir(exist_ok=True)
             shot = SCREENSHOTS / f"{Path(name).stem}.png"

@@ -27,6 +27,7 @@ from attnbook.picture import to_svg
 GOALS = {"median over all labs": 40, "slowest lab": 60, "slowest to settle": 150}
 ROOM = 3
 PRESSES, EVENTS = 6, 60
+LONGEST = 1.5  # seconds that the keys of one second may take
 
 
 class Speed(NamedTuple):
@@ -145,6 +146,8 @@ def burst(probe: Probe, svgs: Sequence[str]) -> tuple[float, int, tuple[str, ...
     shown = [unquote(src.partition(",")[2]) for src in sources]
     faults = out_of_order(shown, [svgs[place] for place in places])
     faults += [f"{blank} frames without a picture"] * (blank > 0)
+    seconds = (keys[-1] - keys[0]) / 1000
+    faults += [f"the keys took {seconds:.1f} s"] * (seconds > LONGEST)
     return times[-1] - keys[-1], len(shown) - 1, tuple(faults)
 
 

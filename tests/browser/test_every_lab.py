@@ -8,6 +8,7 @@ import io
 import os
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import driver
@@ -23,7 +24,7 @@ from shown import CHAPTERS, GHOSTS, Shown, lab_cells, look, maker, names
 from attnbook import style
 from attnbook.labs import engine
 from attnbook.markup import runs
-from attnbook.picture import Picture, Rect, Text, _box, to_png, to_svg
+from attnbook.picture import Circle, Line, Picture, Rect, Text, _box, to_png, to_svg
 
 THEMES = {"light": "JupyterLab Light", "dark": "JupyterLab Dark"}
 # Widths of windows; the last is what is left of 1280 pixels when the browser magnifies twice.
@@ -131,18 +132,25 @@ def faults_in_window(chapter: Chapter, lab: Shown, width: int) -> list[str]:
         if place["left"] < 0 or place["right"] < 0 or not place["height"]:
             found.append(f"{lab.name}: a slider leaves the window: {place}")
     words = cell.locator(".jp-RenderedHTML p, .jp-RenderedHTML code, .widget-label, button")
+    judged = 0
     for element in words.all():
         if element.is_visible() and element.inner_text().strip():
-            ink, ground = map(hexadecimal, element.evaluate(COLOURS))
+            judged += 1
+            ink, ground = element.evaluate(COLOURS)
+            ground = over(ground, style.WHITE)
+            ink = over(ink, ground)
             if style.contrast(ink, ground) < CONTRAST:
                 found.append(f"{lab.name}: {element.inner_text()!r} is {ink} on {ground}")
+    if judged < 3 + len(lab.controls):  # labels, the button, the caption and its code
+        found.append(f"{lab.name}: {judged} texts")
     return found
 
 
-def hexadecimal(colour: str) -> str:
-    """Turn "rgb(1, 2, 3)" into "#010203"."""
-    red, green, blue = map(int, re.findall(r"\d+", colour)[:3])
-    return f"#{red:02x}{green:02x}{blue:02x}"
+def over(colour: str, ground: str) -> str:
+    """Return what "rgba(1, 2, 3, 0.5)", or "rgb(1, 2, 3)", is on a ground "#rrggbb"."""
+    red, green, blue, *alpha = map(float, re.findall(r"[\d.]+", colour))
+    plain = "#" + "".join(f"{int(channel):02x}" for channel in (red, green, blue))
+    return style.shade((ground, plain), *alpha or [1])
 
 
 def screenshot(chapter: Chapter, lab: Shown, name: str) -> None:
@@ -192,6 +200,7 @@ def test_every_lab_as_a_web_page_and_on_paper(page, path, tmp_path):
     notebook = driver.read(path)
     assert len(cells) == len(notebook["cells"])
     pictures = []
+    page.emulate_media(media="print")  # the look that the PDF has
     for number in lab_cells(notebook):
         said, images = cells[number].inner_text(), cells[number].locator("img, svg").all()
         assert len(images) == 1, f"{path.stem}, cell {number}: {STANDS_ALONE}"
@@ -236,6 +245,26 @@ def test_the_svg_and_the_png_of_a_lab_agree(canvas, make):
         assert apart.max() < 40, f"{lab!r}: {np.argwhere(apart >= 40)[:5] * BLOCK}"
 
 
+@pytest.mark.parametrize("make", makers())
+def test_no_kind_of_mark_is_missing_from_svg_or_png(canvas, make):
+    drawn = make().picture
+    for kind in sorted({type(item) for item in drawn.items}, key=lambda kind: kind.__name__):
+        items = [item for item in drawn.items if isinstance(item, kind)]
+        assert ink_apart(canvas, replace(drawn, items=items)) < 0, kind
+
+
+def ink_apart(page: Page, picture: Picture) -> float:
+    """Return by how much the ink of SVG and PNG differs beyond what two rasterisers may."""
+    empty = replace(picture, items=[])
+    svg = ink(screenshot_of(page, picture)) - ink(screenshot_of(page, empty))
+    png = ink(to_png(picture, 1)) - ink(to_png(empty, 1))
+    return abs(svg - png) - INK[0] * max(svg, png) - INK[1]
+
+
+def ink(png: bytes) -> float:
+    return float((255 - grey(png)).sum())
+
+
 def page_texts(page: Page, picture: Picture) -> list[dict[str, Any]]:
     """Return the words and the middle of each text that a browser makes of the SVG."""
     return page.evaluate(TEXTS, to_svg(picture))
@@ -263,9 +292,16 @@ def texts_elsewhere(shown: list[dict[str, Any]], picture: Picture) -> list[str]:
 BLOCK = 20  # pixels of a side, over which the two may differ by where a font puts its strokes
 
 
+INK = 0.07, 5000  # a share, and two dots of five pixels: the edge of the card is a few pixels off
+
+
 def rasterised(page: Page, picture: Picture) -> np.ndarray:
+    return blurred(screenshot_of(page, picture))
+
+
+def screenshot_of(page: Page, picture: Picture) -> bytes:
     page.set_content(f"<style>body {{ margin: 0 }}</style>{to_svg(picture)}")
-    return blurred(page.locator("svg").screenshot())
+    return page.locator("svg").screenshot()
 
 
 def blurred(png: bytes) -> np.ndarray:
@@ -285,6 +321,15 @@ def test_a_shifted_mark_or_word_is_seen(canvas):
 
     apart = np.abs(rasterised(canvas, picture(20)) - blurred(to_png(picture(30), 1)))
     assert apart.max() > 60
+
+    line, dot = Line(10, 50, 190, 50), Circle(150, 50, 6, style.INK)
+    assert ink_apart(canvas, Picture(200, 100, [line, dot], alt="x")) < 0
+    for one, other in (
+        (line, Line(10, 50, 190, 50, stroke_width=3)),
+        (dot, dot._replace(radius=8)),
+    ):
+        svg, png = (ink(screenshot_of(canvas, Picture(200, 100, [i], "x"))) for i in (one, other))
+        assert abs(svg - png) > INK[0] * png + INK[1]
     moved = Picture(200, 100, [Text(110, 50, "word")], alt="x")
     here = page_texts(canvas, moved)
     assert texts_elsewhere(here, Picture(200, 100, [Text(100, 50, "word")], alt="x"))
