@@ -156,7 +156,8 @@ def over(colour: str, ground: str) -> str:
 def screenshot(chapter: Chapter, lab: Shown, name: str) -> None:
     SCREENSHOTS.mkdir(exist_ok=True)
     cell = chapter.cell(lab.number)
-    cell.locator(PICTURE).scroll_into_view_if_needed()
+    # At once: the image is another one as soon as the still is drawn.
+    cell.locator(PICTURE).evaluate("image => image.scrollIntoView({block: 'nearest'})")
     cell.screenshot(path=SCREENSHOTS / f"{chapter.path.stem[:2]}_{lab.name}_{name}.png")
 
 
