@@ -278,7 +278,8 @@ class Chapter:
             now = json.loads(self._server.ask(f"api/kernels/{kernel['id']}"))
             return now["last_activity"] != kernel["last_activity"] and self._idle()
 
-        until(anew, PAGE_LIMIT, lambda: f"the kernel of {self.path.name} did not come back")
+        what = f"the kernel of {self.path.name} did not come back"
+        until(anew, PAGE_LIMIT, lambda: f"{what}: {self._server.ask('api/sessions')}")
 
     def run_all(self) -> None:
         """Run all cells and wait until the last is done, or one has failed."""
