@@ -269,26 +269,17 @@ class Chapter:
             bar.wait_for(state="visible" if shown else "hidden")
 
     def restart(self) -> None:
-        """Restart the kernel and wait until it is there again; if it does not come, once more."""
+        """Restart the kernel and wait until it is there again."""
         (kernel,) = [one["kernel"] for one in json.loads(self._server.ask("api/sessions"))]
+        self.menu("Kernel", "Restart Kernel…")
+        self.page.locator(".jp-Dialog .jp-mod-accept").click()
 
         def anew() -> bool:
             now = json.loads(self._server.ask(f"api/kernels/{kernel['id']}"))
             return now["last_activity"] != kernel["last_activity"] and self._idle()
 
-        def seen() -> bool:
-            deadline = time.monotonic() + LIMIT
-            while not (found := anew()) and time.monotonic() < deadline:
-                self.page.wait_for_timeout(50)
-            return found
-
-        for _ in range(2):
-            self.menu("Kernel", "Restart Kernel…")
-            self.page.locator(".jp-Dialog .jp-mod-accept").click()
-            if seen():
-                return
-        sessions = self._server.ask("api/sessions")
-        raise AssertionError(f"the kernel of {self.path.name} did not come back: {sessions}")
+        what = f"the kernel of {self.path.name} did not come back"
+        until(anew, PAGE_LIMIT, lambda: f"{what}: {self._server.ask('api/sessions')}")
 
     def run_all(self) -> None:
         """Run all cells and wait until the last is done, or one has failed."""
