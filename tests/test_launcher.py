@@ -10,6 +10,7 @@ import time
 import urllib.error
 import urllib.request
 import zlib
+from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -882,18 +883,20 @@ def test_saved_chapter_is_clean_on_disk(running):
     assert saved["metadata"] == {"title": "mine"}
 
 
+def kernel_of(process):
+    """Start a kernel and connect to it as JupyterLab does, for a ``with`` block."""
+    kernel = process.ask_json("/api/kernels", "POST", name="python3")["id"]
+    place = f"127.0.0.1:{process.port}/api/kernels/{kernel}/channels"
+    return closing(
+        websocket.create_connection(f"ws://{place}?session_id=s&token={TOKEN}", timeout=30)
+    )
+
+
 def test_kernel_messages_are_sent_at_once(running):
     process, _ = running
-    kernel = process.ask_json("/api/kernels", "POST", name="python3")["id"]
-    connection = websocket.create_connection(
-        f"ws://127.0.0.1:{process.port}/api/kernels/{kernel}/channels?session_id=s&token={TOKEN}",
-        timeout=30,
-    )
-    try:
+    with kernel_of(process) as connection:
         connection.recv()
         probe = process.ask_json("/probe")
-    finally:
-        connection.close()
     assert probe["classes"][0] == "SendingAtOnce"
     assert "ZMQChannelsWebsocketConnection" in probe["classes"]
     assert [bool(value) for value in probe["nodelay"]] == [True]
@@ -904,19 +907,12 @@ def test_kernel_messages_are_sent_at_once(running):
 
 def test_the_connection_of_a_kernel_outlives_its_pings(running):
     process, _ = running
-    kernel = process.ask_json("/api/kernels", "POST", name="python3")["id"]
-    connection = websocket.create_connection(
-        f"ws://127.0.0.1:{process.port}/api/kernels/{kernel}/channels?session_id=t&token={TOKEN}",
-        timeout=30,
-    )
     pings = 0
-    try:
+    with kernel_of(process) as connection:
         while pings < 4:
             opcode, frame = connection.recv_data_frame(control_frame=True)  # answers a ping
             assert opcode != websocket.ABNF.OPCODE_CLOSE, f"closed after {pings} pings: {frame}"
             pings += opcode == websocket.ABNF.OPCODE_PING
-    finally:
-        connection.close()
     assert "ping timeout" not in process.log.read_text(encoding="utf-8")
 
 
