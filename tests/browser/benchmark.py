@@ -6,10 +6,11 @@ How it is measured. Three pictures and one lab of the book are drawn both by a l
 ``interact`` with matplotlib, from the same arrays, in one notebook opened with the book's launcher.
 A trusted key press moves the focused slider; the clock starts with the time stamp of its event.
 Each animation frame looks whether the image shown is another one than before, and if so queues a
-task, which runs once that frame has been handed on for painting; the clock stops there. Which value an image shows is read
-afterwards from the pixels of its marker (see `pictures`), in the same way for both, so that reading
-costs no time in between. Both take turns, so that other work on the machine hits both. The lab of
-the book has no marker: there each key brings another picture, and only the time is measured.
+task, which runs once that frame has been handed on for painting; the clock stops there. Which value
+an image shows is read afterwards from the pixels of its marker (see `pictures`), in the same way
+for both, so that reading costs no time in between. Both take turns, so that other work on the
+machine hits both. The lab of the book has no marker: there each key brings another picture, and
+only the time is measured.
 """
 
 import statistics
