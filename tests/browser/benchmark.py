@@ -47,12 +47,15 @@ LIMIT = 20  # seconds
 KERNEL = {"kernelspec": {"name": "python3", "display_name": "Python 3"}}
 
 WATCH = """([selector]) => {
-    const W = window.W = {keys: [], shown: [], blank: 0, cell: null, src: null};
+    const W = window.W = {keys: [], moves: [], shown: [], blank: 0, cell: null, src: null};
     const painted = new MessageChannel();
     painted.port1.onmessage = ({data}) => W.shown.push({t: performance.now(), src: data});
     document.addEventListener("keydown", event => {
         if (event.target.closest(".jp-Cell") === W.cell)
             W.keys.push({t: event.timeStamp, trusted: event.isTrusted});
+    }, true);
+    document.addEventListener("pointermove", event => {
+        if (event.buttons && W.cell) W.moves.push({t: event.timeStamp, trusted: event.isTrusted});
     }, true);
     const frame = () => {
         const image = W.cell?.querySelector(selector);
@@ -66,7 +69,9 @@ WATCH = """([selector]) => {
     };
     frame();
 }"""
-CLEAR = "cell => { Object.assign(W, {cell, keys: [], shown: [], blank: 0, src: null}); }"
+CLEAR = """cell => {
+    Object.assign(W, {cell, keys: [], moves: [], shown: [], blank: 0, src: null});
+}"""
 # The value in the marker: between two guards, one square for each bit, the lowest first.
 READ = """async ([square, bits]) => {
     const values = [];
@@ -165,6 +170,13 @@ class Probe:
         handle = self._cell.locator(HANDLE).nth(self._slider)
         return handle.evaluate("h => h === document.activeElement")
 
+    def boxes(self) -> tuple[dict[str, float], dict[str, float]]:
+        """Return the places of the slider's handle and of its track in the window."""
+        handle = self._cell.locator(HANDLE).nth(self._slider)
+        handle.scroll_into_view_if_needed()
+        track = self._cell.locator(".noUi-base").nth(self._slider)
+        return handle.bounding_box(), track.bounding_box()
+
     def press(self, key: str) -> None:
         """Press a key and wait for the next picture."""
         n = self._count()
@@ -192,11 +204,15 @@ class Probe:
         assert len(values) == len(times)
         return keys, times, values, blank
 
-    def times(self) -> tuple[list[float], list[float], int]:
-        """Return the times of keys and of pictures, and the number of frames without a picture."""
-        W = self.page.evaluate("({keys: W.keys, times: W.shown.map(({t}) => t), blank: W.blank})")
-        assert all(key["trusted"] for key in W["keys"])
-        return [key["t"] for key in W["keys"]], W["times"], W["blank"]
+    def times(self, kind: str = "keys") -> tuple[list[float], list[float], int]:
+        """Return the times of keys and of pictures, and the number of frames without a picture.
+
+        Another kind is "moves": those of a pressed mouse.
+        """
+        events = self.page.evaluate(f"W.{kind}")
+        assert all(event["trusted"] for event in events)
+        shown = self.page.evaluate("W.shown.map(({t}) => t)")
+        return [event["t"] for event in events], shown, self.page.evaluate("W.blank")
 
 
 def single_presses(probe: Probe, start: int) -> list[float]:

@@ -7,6 +7,7 @@ beyond class names and menu entries that are the same from 4.2 to 4.6.
 
 import json
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -43,6 +44,7 @@ PLACE = f"""() => {{
     return [panel.scrollTop, panel.scrollHeight, focused?.dataset.windowedListIndex ?? null];
 }}"""
 REST = 1.5  # seconds
+RESTART = re.compile(r"/api/kernels/[^/]+/restart")
 SCROLL_ON = """panel => {
     const end = panel.scrollTop + panel.clientHeight >= panel.scrollHeight - 1;
     panel.scrollTop = end ? 0 : panel.scrollTop + panel.clientHeight / 2;
@@ -113,7 +115,7 @@ def copy_of_the_book(project: Path) -> None:
 @contextmanager
 def serving(project: Path, home: Path) -> Iterator[Server]:
     """Open a project with ``python -m attnbook``, in a home without anybody's settings."""
-    home.mkdir()
+    home.mkdir(exist_ok=True)
     environ = {k: v for k, v in os.environ.items() if not k.startswith(("JUPYTER", "XDG_"))}
     environ |= {"HOME": str(home), "USERPROFILE": str(home), "APPDATA": str(home / "data")}
     environ |= {"IPYTHONDIR": str(home / "ipython"), "JUPYTER_RUNTIME_DIR": str(home / "runtime")}
@@ -269,17 +271,26 @@ class Chapter:
             bar.wait_for(state="visible" if shown else "hidden")
 
     def restart(self) -> None:
-        """Restart the kernel and wait until it is there again."""
-        (kernel,) = [one["kernel"] for one in json.loads(self._server.ask("api/sessions"))]
-        self.menu("Kernel", "Restart Kernel…")
-        self.page.locator(".jp-Dialog .jp-mod-accept").click()
+        """Restart the kernel and wait until the page shows it as idle again.
 
-        def anew() -> bool:
-            now = json.loads(self._server.ask(f"api/kernels/{kernel['id']}"))
-            return now["last_activity"] != kernel["last_activity"] and self._idle()
+        What the server tells of a kernel's last activity is no sign of a restart: it counts the
+        first message of the new kernel alone, and may miss it.
+        """
+        self.menu("Kernel", "Restart Kernel…")
+        with self.page.expect_response(RESTART, timeout=1000 * PAGE_LIMIT) as answer:
+            self.page.locator(".jp-Dialog .jp-mod-accept").click()
+        assert answer.value.ok, f"{self.path.name}: {answer.value.status} {answer.value.text()}"
+        indicator = self.page.locator(f"{NOTEBOOK} .jp-Notebook-ExecutionIndicator")
+
+        def shown() -> str | None:
+            return indicator.get_attribute("data-status")
 
         what = f"the kernel of {self.path.name} did not come back"
-        until(anew, PAGE_LIMIT, lambda: f"{what}: {self._server.ask('api/sessions')}")
+        until(
+            lambda: shown() == "idle" and self._idle(),
+            PAGE_LIMIT,
+            lambda: f"{what}: the page shows {shown()!r}, {self._server.ask('api/sessions')}",
+        )
 
     def run_all(self) -> None:
         """Run all cells and wait until the last is done, or one has failed."""
@@ -364,15 +375,25 @@ class Chapter:
 
 
 @contextmanager
-def opened_book(executable: str, folder: Path, files: Sequence[Path] = ()) -> Iterator[Book]:
-    """Open a copy of the book in ``folder``; ``files`` are put into the working copy as well."""
+def opened_book(
+    executable: str, folder: Path, files: Sequence[Path] = (), startup: Path | None = None
+) -> Iterator[Book]:
+    """Open a copy of the book in ``folder``.
+
+    ``files`` are put into the working copy as well; ``startup`` is run in every kernel first.
+    """
     project = folder / "book"
     copy_of_the_book(project)
     working_copy = project / "my_book"
     working_copy.mkdir()
     for file in files:
         shutil.copy(file, working_copy)
-    with serving(project, folder / "home") as server, sync_playwright() as playwright:
+    home = folder / "home"
+    if startup is not None:
+        profile = home / "ipython/profile_default/startup"
+        profile.mkdir(parents=True)
+        shutil.copy(startup, profile)
+    with serving(project, home) as server, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=executable, args=ARGUMENTS)
         try:
             yield Book(project, server, browser)

@@ -11,6 +11,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from driver import HANDLE, LIMIT, PICTURE, ROOT, Chapter, until
+from numbered import without_number
 from playwright.sync_api import Locator
 
 from attnbook import labs
@@ -52,6 +53,15 @@ def look(cell: Locator) -> dict[str, Any]:
     )
 
 
+def svg_of(src: str) -> str:
+    """Return the SVG that the source of an image is.
+
+    >>> svg_of("data:image/svg+xml,%3Csvg/%3E")
+    '<svg/>'
+    """
+    return unquote(src.partition(",")[2])
+
+
 class Shown:
     """A lab in the page: what can be seen of it, and what should be."""
 
@@ -91,7 +101,7 @@ class Shown:
         """Return where the page is not what a lab and its picture say."""
         image, caption = self.image(), self.caption()
         found = []
-        if unquote(image["src"].partition(",")[2]) != svg:
+        if without_number(svg_of(image["src"])) != svg:
             found.append(f"the picture is not that of {lab!r}")
         if image["width"] != lab.picture.width or not image["seen"]:
             found.append(f"the picture cannot be seen: {image['width']}, {image['seen']}")

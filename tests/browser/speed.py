@@ -2,9 +2,13 @@
 
 ``python tests/browser/speed.py`` prints the times and fails if a promise is broken.
 
-In each lab the slider with the most values is moved: first key by key, then by 60 keys in one
-second, to and fro. The clock is that of `benchmark`. A picture is known by its SVG, which the state
-of the lab makes here too; so what was shown can be compared with what had to be.
+In each lab the slider with the most values is moved: key by key; then by the keys of 60 changes in
+one second, to and fro; then by the mouse over as many changes. The mouse is slower, as the page
+takes one of its moves a frame, but shows more: while keys come this fast, Chromium puts off what
+comes from the kernel until after the next frame, sometimes for as long as they come. The clock is
+that of `benchmark`. A picture is known by its SVG, which the state of the lab makes here too; so
+what was shown can be compared with what had to be. Its number (see `numbered`) tells whether it is
+newer than the one before, also where the two look alike.
 """
 
 import itertools
@@ -12,14 +16,16 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
-from urllib.parse import unquote
 
+import numbered
 from benchmark import TRIES, WATCH, Probe
 from driver import NO_BROWSER, PICTURE, Book, Chapter, find_browser, opened_book, read
-from shown import CHAPTERS, Shown, lab_cells
+from numbered import number_of, without_number
+from shown import CHAPTERS, Shown, lab_cells, svg_of
 
 from attnbook.picture import to_svg
 
@@ -28,6 +34,16 @@ GOALS = {"median over all labs": 40, "slowest lab": 60, "slowest to settle": 150
 ROOM = 3
 PRESSES, EVENTS = 6, 60
 LONGEST = 1.5  # seconds that the keys of one second may take
+REST = 0.7  # seconds without a picture after which none comes: a still comes before
+
+
+class Burst(NamedTuple):
+    """What followed from 60 changes."""
+
+    seconds: float  # from the first change to the last
+    settle: float  # ms from the last change to the last picture
+    shown: int  # pictures
+    faults: tuple[str, ...] = ()
 
 
 class Speed(NamedTuple):
@@ -35,13 +51,20 @@ class Speed(NamedTuple):
 
     name: str
     milliseconds: tuple[float, ...]  # from key press to picture
-    settle: float  # ms from the last key of the burst to the last picture
-    shown: int  # pictures during the burst
-    faults: tuple[str, ...]
+    keys: Burst
+    mouse: Burst
 
     @property
     def median(self) -> float:
         return statistics.median(self.milliseconds)
+
+    @property
+    def settle(self) -> float:
+        return max(self.keys.settle, self.mouse.settle)
+
+    @property
+    def faults(self) -> tuple[str, ...]:
+        return (*self.keys.faults, *self.mouse.faults)
 
 
 def to_and_fro(n: int, events: int) -> list[int]:
@@ -55,19 +78,35 @@ def to_and_fro(n: int, events: int) -> list[int]:
 
 
 def out_of_order(shown: Sequence[str], expected: Sequence[str]) -> list[str]:
-    """Return why pictures are not some of those expected, in their order, up to the last.
+    """Return why numbered pictures are not some of those expected, in their order, up to the last.
 
-    >>> out_of_order("ac", "abc"), out_of_order("ab", "abc")
-    ([], ['the last picture is not that of the last key'])
-    >>> out_of_order("cbc", "abc")
-    ['picture 2 of 3 is older than the one before, or of no setting']
+    >>> out_of_order(["a<!-- 4 -->", "a<!-- 6 -->"], "aba")
+    []
+    >>> out_of_order(["a<!-- 4 -->", "a<!-- 6 -->", "b<!-- 5 -->"], "abab")
+    ['picture 3 of 3 is older than the one before']
+    >>> out_of_order(["b<!-- 5 -->", "a<!-- 6 -->"], "ab")
+    ['picture 2 of 2 is of no setting still to come', 'the last is not that of the last change']
     """
-    left = iter(expected)
-    for k, picture in enumerate(shown, 1):
-        if not any(picture == one for one in left):
-            return [f"picture {k} of {len(shown)} is older than the one before, or of no setting"]
-    last = not shown or shown[-1] != expected[-1]
-    return ["the last picture is not that of the last key"] * last
+    n, found = len(shown), []
+    numbers = [number_of(svg) for svg in shown]
+    found += [
+        f"picture {k} of {n} is older than the one before"
+        for k, (before, after) in enumerate(itertools.pairwise(numbers), 2)
+        if after <= before
+    ][:1]
+    pictures, left = [without_number(svg) for svg in shown], iter(expected)
+    late = [k for k, svg in enumerate(pictures, 1) if not any(svg == one for one in left)][:1]
+    found += [f"picture {k} of {n} is of no setting still to come" for k in late]
+    if not pictures or pictures[-1] != expected[-1]:
+        found.append("the last is not that of the last change")
+    return found
+
+
+@contextmanager
+def opened(executable: str, folder: Path) -> Iterator[Book]:
+    """Open the book, with kernels that number what its labs draw."""
+    with opened_book(executable, folder, startup=Path(numbered.__file__)) as book:
+        yield book
 
 
 def measure(book: Book, paths: Sequence[Path] = CHAPTERS) -> list[Speed]:
@@ -95,60 +134,76 @@ def measure_lab(chapter: Chapter, number: int) -> Speed:
         lab.places[i] = place
         svgs.append(to_svg(lab.expected().picture))
     probe = Probe(chapter, number, lab.name, i)
-    single = single_presses(probe, svgs)
-    for _ in range(TRIES):  # where JupyterLab took the focus away, the keys went elsewhere
-        lab.settle(i)
-        lab.places[i] = 0
-        lab.move(i, "Home")
-        result = burst(probe, svgs)
-        if probe.focused():
-            break
-    return Speed(lab.name, tuple(single), *result)
+    single = single_presses(probe, len(svgs))
+    bursts = []
+    for way in (burst, drag):
+        for _ in range(TRIES):  # where JupyterLab took the focus away, the keys went elsewhere
+            lab.settle(i)
+            lab.move(i, "Home")
+            followed = way(probe, svgs)
+            if probe.focused():
+                break
+        bursts.append(followed)
+    return Speed(lab.name, tuple(single), *bursts)
 
 
-def single_presses(probe: Probe, svgs: Sequence[str]) -> list[float]:
-    """Return the milliseconds from key to picture, for keys that change the picture."""
-    probe.rest(0.5)
+def single_presses(probe: Probe, n: int) -> list[float]:
+    """Return the milliseconds from key to picture, on a slider of ``n`` values."""
+    probe.rest(REST)
     probe.watch()
-    places = [0, *to_and_fro(len(svgs), 4 * PRESSES)]
-    timed = []  # numbers of the keys whose picture is waited for
+    places = [0, *to_and_fro(n, PRESSES)]
     for k, (before, after) in enumerate(itertools.pairwise(places)):
-        key = "ArrowRight" if after > before else "ArrowLeft"
-        if svgs[before] != svgs[after]:
-            timed.append(k)
-            probe.press(key)
-        else:
-            probe.page.keyboard.press(key)
+        probe.press("ArrowRight" if after > before else "ArrowLeft")
         time.sleep(0.1 + 0.013 * (k % 5))  # out of step with frames
-        if len(timed) == PRESSES:
-            break
-    assert timed, f"{probe.name}: no key changes the picture"
     keys, times, _ = probe.times()
-    assert len(keys) == k + 1, f"{probe.name}: {len(keys)} key events of {k + 1}"
-    return [shown - keys[k] for k, shown in zip(timed, times[1:], strict=True)]
+    assert len(keys) == PRESSES, f"{probe.name}: {len(keys)} key events of {PRESSES}"
+    return [shown - key for key, shown in zip(keys, times[1:], strict=True)]
 
 
-def burst(probe: Probe, svgs: Sequence[str]) -> tuple[float, int, tuple[str, ...]]:
-    """Return settling time, number of pictures and faults of one second of keys."""
-    probe.rest(0.6)
+def burst(probe: Probe, svgs: Sequence[str]) -> Burst:
+    """Press the keys of 60 changes in one second."""
+
+    def press(before: int, after: int) -> None:
+        probe.page.keyboard.press("ArrowRight" if after > before else "ArrowLeft")
+
+    followed = follow(probe, svgs, press, "keys")
+    late = [f"the keys took {followed.seconds:.1f} s"] * (followed.seconds > LONGEST)
+    return followed._replace(faults=(*followed.faults, *late))
+
+
+def drag(probe: Probe, svgs: Sequence[str]) -> Burst:
+    """Drag the mouse over 60 changes, as fast as the page takes them, but in no less than 1 s."""
+    mouse = probe.page.mouse
+    handle, track = probe.boxes()
+    x, y = handle["x"] + handle["width"] / 2, handle["y"] + handle["height"] / 2
+
+    def move(_: int, after: int) -> None:
+        mouse.move(x + after / (len(svgs) - 1) * track["width"], y)
+
+    mouse.move(x, y)
+    mouse.down()
+    followed = follow(probe, svgs, move, "moves")
+    mouse.up()
+    return followed
+
+
+def follow(probe: Probe, svgs: Sequence[str], step: Callable[[int, int], None], kind: str) -> Burst:
+    """Return what a slider of so many pictures shows while it makes 60 steps from its first."""
+    probe.rest(REST)
     probe.watch()
     places = [0, *to_and_fro(len(svgs), EVENTS)]
-    while svgs[places[-1]] == svgs[places[-2]]:  # the last key is to change the picture
-        places.pop()
     start = time.monotonic()
     for k, (before, after) in enumerate(itertools.pairwise(places)):
         time.sleep(max(0, start + k / EVENTS - time.monotonic()))
-        probe.page.keyboard.press("ArrowRight" if after > before else "ArrowLeft")
-    probe.rest(1)
-    keys, times, blank = probe.times()
-    assert len(keys) == len(places) - 1, f"{probe.name}: {len(keys)} key events came"
-    sources = probe.page.evaluate("W.shown.map(({src}) => src)")
-    shown = [unquote(src.partition(",")[2]) for src in sources]
+        step(before, after)
+    probe.rest(REST)
+    events, times, blank = probe.times(kind)
+    assert len(events) == EVENTS, f"{probe.name}: {len(events)} {kind} of {EVENTS} came"
+    shown = [svg_of(src) for src in probe.page.evaluate("W.shown.map(({src}) => src)")]
     faults = out_of_order(shown, [svgs[place] for place in places])
     faults += [f"{blank} frames without a picture"] * (blank > 0)
-    seconds = (keys[-1] - keys[0]) / 1000
-    faults += [f"the keys took {seconds:.1f} s"] * (seconds > LONGEST)
-    return times[-1] - keys[-1], len(shown) - 1, tuple(faults)
+    seconds = (events[-1] - events[0]) / 1000
+    return Burst(seconds, times[-1] - events[-1], len(shown) - 1, tuple(faults))
 
 
 def figures(speeds: Sequence[Speed]) -> dict[str, float]:
@@ -162,9 +217,11 @@ def figures(speeds: Sequence[Speed]) -> dict[str, float]:
 
 def report(speeds: Sequence[Speed]) -> Iterator[str]:
     """Yield the lines of a table."""
-    yield f"{'lab':28}{'median':>7}{'most':>6}{'settled':>9}   ms; pictures of {EVENTS} keys"
+    yield f"{'':28}{'key to picture':>14}{f'{EVENTS} keys':>20}{f'mouse, {EVENTS} changes':>22}"
+    yield f"{'lab':28}{'median':>7}{'most':>7}" + f"{'s':>9}{'shown':>6}{'settled':>8}" * 2
     for s in speeds:
-        line = f"{s.name:28}{s.median:7.0f}{max(s.milliseconds):6.0f}{s.settle:9.0f}   {s.shown}"
+        line = f"{s.name:28}{s.median:7.0f}{max(s.milliseconds):7.0f}"
+        line += "".join(f"{b.seconds:9.1f}{b.shown:6}{b.settle:8.0f}" for b in (s.keys, s.mouse))
         yield "; ".join([line, *s.faults])
     for name, value in figures(speeds).items():
         goal = f"{'within' if value <= GOALS[name] else 'OVER'} the goal of {GOALS[name]} ms"
@@ -188,7 +245,7 @@ def main(numbers: Sequence[str]) -> int:
         print(NO_BROWSER, file=sys.stderr)
         return 1
     paths = [path for path in CHAPTERS if not numbers or path.name[:2] in numbers]
-    with tempfile.TemporaryDirectory() as folder, opened_book(executable, Path(folder)) as book:
+    with tempfile.TemporaryDirectory() as folder, opened(executable, Path(folder)) as book:
         speeds = measure(book, paths)
     print(*report(speeds), sep="\n")
     print(*broken(speeds), sep="\n", file=sys.stderr)

@@ -7,7 +7,6 @@ import pictures
 import pytest
 import speed
 from benchmark import Burst, Result
-from driver import opened_book
 from shown import names
 
 from attnbook import picture
@@ -34,7 +33,7 @@ def test_labs_are_fast_and_end_on_the_last_value(browser, tmp_path, capsys):
 
 @alone
 def test_every_lab_keeps_up_and_ends_on_the_last_value(browser, tmp_path, capsys):
-    with opened_book(browser, tmp_path) as book:
+    with speed.opened(browser, tmp_path) as book:
         speeds = speed.measure(book)
     with capsys.disabled():
         print("", *speed.report(speeds), sep="\n")
@@ -87,11 +86,14 @@ def test_the_report_tells_median_and_percentile():
 
 
 def test_speeds_are_judged():
-    fast = speed.Speed("quick", (30.0, 34.0), 60.0, 20, ())
+    followed = speed.Burst(1.0, 60.0, 20)
+    fast = speed.Speed("quick", (30.0, 34.0), followed, followed)
     assert speed.broken([fast]) == []
-    assert speed.broken([fast, fast._replace(settle=451.0)]) == [
+    assert speed.broken([fast, fast._replace(mouse=followed._replace(settle=451.0))]) == [
         "slowest to settle: 451 ms, more than 3 times the goal of 150"
     ]
     assert len(speed.broken([fast, fast._replace(milliseconds=(181.0,) * 9)])) == 2
-    assert speed.broken([fast._replace(faults=("blank",))]) == ["quick: blank"]
+    for way in ("keys", "mouse"):
+        blank = fast._replace(**{way: followed._replace(faults=("blank",))})
+        assert speed.broken([blank]) == ["quick: blank"]
     assert list(speed.report([fast]))[-1].endswith("within the goal of 150 ms")
