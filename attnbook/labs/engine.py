@@ -31,12 +31,16 @@ STALE = "The kernel was restarted: run the page from the top to get the sliders 
 
 # JupyterLab shows an SVG as an <img> but limits the width of <svg> alone.  A picture grows with its
 # pane to one and a half times its size, as far as that leaves room for the sliders.  Sliders whose
-# kernel was restarted would still move, over a picture that does not; JupyterLab marks them.
+# kernel was restarted would still move, over a picture that does not; JupyterLab marks them.  A
+# handle is white with a pale rim, which nobody sees on a white page.
 STYLE = """\
 <style>
 .jp-RenderedSVG img {{ max-width: 100%; height: auto; }}
 .jp-Cell:has(.{size}) .jp-RenderedSVG img {{
   width: max({width}px, min(1.5 * {width}px, 60vh * {width} / {height}));
+}}
+.attnbook-lab .noUi-handle:not(:hover, :focus) {{
+  border: 2px solid var(--jp-ui-font-color2);
 }}
 .attnbook-stale, .attnbook-lab .jupyter-widgets-disconnected button {{ display: none; }}
 .jupyter-widgets-disconnected .attnbook-stale {{ display: inline; }}

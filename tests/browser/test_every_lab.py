@@ -37,6 +37,13 @@ COLOURS = """element => {
         ground = ground.parentElement;
     return [getComputedStyle(element).color, getComputedStyle(ground).backgroundColor];
 }"""
+HANDLE_COLOURS = """handle => {
+    let ground = handle.closest(".widget-box");
+    while (ground && getComputedStyle(ground).backgroundColor.match(/, 0\\)|transparent/))
+        ground = ground.parentElement;
+    const {borderTopColor, backgroundColor} = getComputedStyle(handle);
+    return [borderTopColor, backgroundColor, getComputedStyle(ground).backgroundColor];
+}"""
 PLACE = """element => {
     const panel = element.closest(".jp-WindowedPanel-outer").getBoundingClientRect();
     const {left, right, width, height} = element.getBoundingClientRect();
@@ -131,6 +138,10 @@ def faults_in_window(chapter: Chapter, lab: Shown, width: int) -> list[str]:
         place = handle.evaluate(PLACE)
         if place["left"] < 0 or place["right"] < 0 or not place["height"]:
             found.append(f"{lab.name}: a slider leaves the window: {place}")
+        rim, fill, ground = handle.evaluate(HANDLE_COLOURS)
+        ground = over(ground, style.WHITE)
+        if max(style.contrast(over(mark, ground), ground) for mark in (rim, fill)) < CONTRAST:
+            found.append(f"{lab.name}: a handle is {fill} with a rim {rim} on {ground}")
     words = cell.locator(".jp-RenderedHTML p, .jp-RenderedHTML code, .widget-label, button")
     judged = 0
     for element in words.all():
