@@ -4,6 +4,7 @@ import asyncio
 import itertools
 import json
 import re
+import threading
 
 import ipywidgets
 import nbformat
@@ -343,11 +344,55 @@ def test_the_png_comes_back_once_when_the_lab_rests(place, monkeypatch):
     assert stills[0]["text/plain"] == "Two bars at 64 and 1.0."
 
 
-def test_without_an_event_loop_nothing_is_scheduled(place):
+def test_without_an_event_loop_the_still_waits_to_be_asked_for(place):
     lab = make()
     lab._ipython_display_()
     lab.set(d_k=64)
-    assert lab._timer is None
+    assert [set(data) for data in place.pictures] == [{"image/svg+xml", "text/plain"}]
+
+
+def test_an_older_still_does_not_come_after_a_newer_picture(place, monkeypatch):
+    """Two threads of a kernel answer the sliders, one of them while the other draws the PNG."""
+    lab, drawing, moved = make(), threading.Event(), threading.Event()
+    lab._ipython_display_()
+    lab.sliders["d_k"].index = 3
+
+    def slow(*_):
+        drawing.set()
+        moved.wait(0.5)  # seconds; the move is to wait for its turn, so they pass
+        return b"PNG"
+
+    def move():
+        drawing.wait()
+        lab.sliders["tau"].index = 0
+        moved.set()
+
+    monkeypatch.setattr("attnbook.picture.to_png", slow)
+    threads = [threading.Thread(target=target) for target in (lab.settle, move)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    shown = [data["text/plain"] for data in place.pictures]
+    assert shown == ["Two bars at 64 and 1.0."] * 2 + ["Two bars at 64 and 0.5."]
+
+
+def test_every_move_of_several_threads_is_shown_in_its_order(place):
+    lab = make()
+    lab._ipython_display_()
+
+    def move(name):
+        for k in range(40):
+            lab.sliders[name].index = k % 2
+
+    threads = [threading.Thread(target=move, args=[name]) for name in ("d_k", "tau", "scaled")]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert place.pictures[-1]["image/svg+xml"] == to_svg(draw(compute(**lab.state)))
+    assert lab.caption_text == place.captions[-1]["text/plain"]
+    assert lab.state == {name: c.values[1] for name, c in lab.controls.items()}
 
 
 def test_pictures_come_in_the_order_of_the_moves(place):

@@ -6,9 +6,11 @@ output, so that they outlive the kernel; the widgets are not.
 """
 
 import asyncio
+import functools
 import html
 import itertools
 import textwrap
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -48,6 +50,20 @@ STYLE = """\
 .jupyter-widgets-disconnected:is(.attnbook-lab, .attnbook-lab *)::before {{ display: none; }}
 </style>"""
 REST = 0.4  # seconds without a move until the still is redrawn
+
+# JupyterLab lets several threads of a kernel answer the sliders of one lab (its subshells).  What
+# is drawn and shown is done by one at a time, or an older picture could come after a newer one; one
+# for all labs, as matplotlib, which measures the texts, is made for one thread.
+_TURN = threading.RLock()
+
+
+def _in_turn(method: Callable) -> Callable:
+    @functools.wraps(method)
+    def waiting(self, *args, **kwargs):
+        with _TURN:
+            return method(self, *args, **kwargs)
+
+    return waiting
 
 
 class Slider(NamedTuple):
@@ -132,7 +148,7 @@ class Lab:
         self._index |= self._positions(start or {})
         self._start = dict(self._index)
         self._place: tuple[DisplayHandle, DisplayHandle, DisplayHandle] | None = None
-        self._timer: asyncio.TimerHandle | None = None
+        self._still: Picture | None = None  # the last that was shown with its PNG
         self.picture, self._said = self._drawn()
         self._open()
 
@@ -189,17 +205,20 @@ class Lab:
 
     # ---------------------------------------------------------------- drawing
 
+    @_in_turn
     def _move(self, index: Mapping[str, int]) -> None:
         self._index = {**self._index, **index}
         for name, i in self._index.items():
             self.sliders[name].index = i  # their observer sees that nothing is left to do
         self._redraw()
 
+    @_in_turn
     def _moved(self, name: str, index: int) -> None:
         if index != self._index[name]:
             self._index[name] = index
             self._redraw()
 
+    @_in_turn
     def _drawn(self) -> tuple[Picture, str]:
         arrays = self._compute(**self.state)
         picture, said = self._draw(arrays), self._caption(arrays)
@@ -258,6 +277,7 @@ class Lab:
 
     # ---------------------------------------------------------------- display
 
+    @_in_turn
     def _ipython_display_(self) -> None:
         if self._place is not None:
             self.close()  # a lab is live in one place, the last one
@@ -268,6 +288,7 @@ class Lab:
         controls = display(view, raw=True, display_id=True)
         data, metadata = bundle(self.picture)
         picture = display(data, metadata=metadata, raw=True, display_id=True)
+        self._still = self.picture
         caption = display(self._caption_bundle(), raw=True, display_id=True)
         self._place = controls, picture, caption
 
@@ -276,6 +297,8 @@ class Lab:
             return
         _, picture, caption = self._place
         data, metadata = bundle(self.picture, still)
+        if still:
+            self._still = self.picture
         picture.update(data, metadata=metadata, raw=True)
         if not still:
             caption.update(self._caption_bundle(), raw=True)
@@ -285,20 +308,25 @@ class Lab:
 
     def _rest(self) -> None:
         """Bring the PNG back once no slider has moved for a while."""
-        if self._timer is not None:
-            self._timer.cancel()
         try:
             loop = asyncio.get_running_loop()
         except RuntimeError:  # plain Python: who wants the still calls settle
             return
-        self._timer = loop.call_later(REST, self.settle)
+        loop.call_later(REST, self._rested, self.picture)
 
+    @_in_turn
+    def _rested(self, picture: Picture) -> None:
+        if picture is self.picture:  # else it was moved meanwhile, perhaps in another thread
+            self._settle_once()
+
+    @_in_turn
     def settle(self) -> None:
         """Redraw with the PNG, without which a saved notebook would lose the picture."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
         self._publish(still=True)
+
+    def _settle_once(self) -> None:
+        if self._still is not self.picture:
+            self.settle()
 
     # ---------------------------------------------------------------- widgets
 
@@ -344,11 +372,11 @@ class Lab:
         slider.observe(lambda change: self._moved(control.name, change.new), "index")
         return slider
 
+    @_in_turn
     def close(self) -> None:
         """Take the widgets away and leave a sentence; the picture and the caption stay."""
-        if self._timer is not None:
-            self.settle()
         if self._place is not None:
+            self._settle_once()
             self._place[0].update({"text/plain": RUN_ME}, raw=True)
             self._place = None
         _close(self._box)
