@@ -171,6 +171,27 @@ def serving(project: Path, home: Path) -> Iterator[Server]:
 # ---------------------------------------------------------------- browser
 
 
+@contextmanager
+def launched(executable: str) -> Iterator[Browser]:
+    """Launch a browser without a window."""
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=executable, args=ARGUMENTS)
+        try:
+            yield browser
+        finally:
+            browser.close()
+
+
+@contextmanager
+def blank_page(browser: Browser) -> Iterator[Page]:
+    """Open a page without JupyterLab and without a network."""
+    context = browser.new_context(viewport=VIEWPORT, offline=True)
+    try:
+        yield context.new_page()
+    finally:
+        context.close()
+
+
 class Book:
     """A copy of the book, the JupyterLab that serves it, and a browser."""
 
@@ -205,15 +226,6 @@ class Book:
         finally:
             page.close()
             self.shut_down_kernels()
-
-    @contextmanager
-    def blank_page(self) -> Iterator[Page]:
-        """Open a page without JupyterLab and without a network."""
-        context = self._browser.new_context(viewport=VIEWPORT, offline=True)
-        try:
-            yield context.new_page()
-        finally:
-            context.close()
 
     def shut_down_kernels(self) -> None:
         """End the kernels of notebooks that are not open any more."""
@@ -393,9 +405,5 @@ def opened_book(
         profile = home / "ipython/profile_default/startup"
         profile.mkdir(parents=True)
         shutil.copy(startup, profile)
-    with serving(project, home) as server, sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=executable, args=ARGUMENTS)
-        try:
-            yield Book(project, server, browser)
-        finally:
-            browser.close()
+    with serving(project, home) as server, launched(executable) as browser:
+        yield Book(project, server, browser)

@@ -163,9 +163,11 @@ class Shown:
             place = self.places[i] = round(share * (len(control.values) - 1))
             handle = self.cell.locator(HANDLE).nth(i)
 
-            def there(handle=handle, place=place) -> bool:
+            def there(control=control, handle=handle, place=place) -> bool:
                 handle.focus()
-                for key in ("Home", *["ArrowRight"] * place):
+                back = len(control.values) - 1 - place
+                near = ("Home", *["ArrowRight"] * place), ("End", *["ArrowLeft"] * back)
+                for key in min(near, key=len):
                     handle.press(key)
                 return float(handle.get_attribute("aria-valuenow")) == place
 

@@ -34,7 +34,7 @@ GOALS = {"median over all labs": 40, "slowest lab": 60, "slowest to settle": 150
 ROOM = 3
 PRESSES, EVENTS = 6, 60
 LONGEST = 1.5  # seconds that the keys of one second may take
-REST = 0.7  # seconds without a picture after which none comes: a still comes before
+REST = 0.7  # seconds without a picture after which none comes: stills come before
 
 
 class Burst(NamedTuple):
@@ -189,7 +189,6 @@ def drag(probe: Probe, svgs: Sequence[str]) -> Burst:
 
 def follow(probe: Probe, svgs: Sequence[str], step: Callable[[int, int], None], kind: str) -> Burst:
     """Return what a slider of so many pictures shows while it makes 60 steps from its first."""
-    probe.rest(REST)
     probe.watch()
     places = [0, *to_and_fro(len(svgs), EVENTS)]
     start = time.monotonic()
