@@ -5,6 +5,7 @@ import itertools
 import json
 import re
 import threading
+import time
 
 import ipywidgets
 import nbformat
@@ -363,7 +364,7 @@ def test_an_older_still_does_not_come_after_a_newer_picture(place, monkeypatch):
         return b"PNG"
 
     def move():
-        drawing.wait()
+        drawing.wait(9)
         lab.sliders["tau"].index = 0
         moved.set()
 
@@ -377,22 +378,64 @@ def test_an_older_still_does_not_come_after_a_newer_picture(place, monkeypatch):
     assert shown == ["Two bars at 64 and 1.0."] * 2 + ["Two bars at 64 and 0.5."]
 
 
-def test_every_move_of_several_threads_is_shown_in_its_order(place):
-    lab = make()
+@pytest.mark.parametrize("first", [Lab.reset, Lab._ipython_display_])
+def test_a_move_that_waits_for_its_turn_does_not_undo_what_came_first(place, first):
+    lab = make(d_k=16)
     lab._ipython_display_()
+    with engine._TURN:
+        message = threading.Thread(target=lab.sliders["d_k"].set_state, args=[{"index": 3}])
+        message.start()
+        until = time.monotonic() + 9
+        while lab.sliders["d_k"].index != 3 and time.monotonic() < until:
+            time.sleep(0.01)
+        first(lab)
+    message.join()
+    shown = lab.controls["d_k"].values[lab.sliders["d_k"].index]
+    assert lab.state["d_k"] == shown == 16
+    pictures = [*place.shown[1::3], *place.pictures]
+    assert {data["text/plain"] for data in pictures} == {"Two bars at 16 and 1.0."}
 
-    def move(name):
-        for k in range(40):
-            lab.sliders[name].index = k % 2
 
-    threads = [threading.Thread(target=move, args=[name]) for name in ("d_k", "tau", "scaled")]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert place.pictures[-1]["image/svg+xml"] == to_svg(draw(compute(**lab.state)))
-    assert lab.caption_text == place.captions[-1]["text/plain"]
-    assert lab.state == {name: c.values[1] for name, c in lab.controls.items()}
+def test_after_an_interrupt_the_page_is_put_right_at_rest(place, monkeypatch):
+    monkeypatch.setattr(engine, "REST", 0.1)
+    bundle = engine.bundle
+
+    def interrupted(*_):
+        monkeypatch.setattr(engine, "bundle", bundle)
+        raise KeyboardInterrupt
+
+    async def move():
+        lab = make()
+        lab._ipython_display_()
+        monkeypatch.setattr(engine, "bundle", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            lab.set(d_k=64)
+        await asyncio.sleep(1)
+        return lab
+
+    lab = asyncio.run(move())
+    assert place.pictures[-1]["text/plain"] == "Two bars at 64 and 1.0."
+    assert "image/png" in place.pictures[-1]
+    assert place.captions[-1]["text/plain"] == lab.caption_text
+
+
+def test_a_picture_that_comes_again_gets_its_still_again(place, monkeypatch):
+    monkeypatch.setattr(engine, "REST", 0.1)
+    drawn = {}
+
+    def kept(arrays):
+        return drawn.setdefault(arrays[0], draw(arrays))
+
+    async def move():
+        lab = Lab("lab", CONTROLS, compute, kept, caption)
+        lab._ipython_display_()
+        for index in (3, 1):
+            lab.sliders["d_k"].index = index
+        await asyncio.sleep(1)
+
+    asyncio.run(move())
+    assert place.pictures[-1]["text/plain"] == "Two bars at 4 and 1.0."
+    assert "image/png" in place.pictures[-1]
 
 
 def test_pictures_come_in_the_order_of_the_moves(place):

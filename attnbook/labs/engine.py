@@ -51,9 +51,9 @@ STYLE = """\
 </style>"""
 REST = 0.4  # seconds without a move until the still is redrawn
 
-# JupyterLab lets several threads of a kernel answer the sliders of one lab (its subshells).  What
-# is drawn and shown is done by one at a time, or an older picture could come after a newer one; one
-# for all labs, as matplotlib, which measures the texts, is made for one thread.
+# JupyterLab lets several threads of a kernel answer the sliders of one lab (its subshells).  They
+# draw and show in turn, or an older picture could come after a newer one; labs do not draw side by
+# side either, as matplotlib, which makes the PNG, is made for one thread.
 _TURN = threading.RLock()
 
 
@@ -148,7 +148,7 @@ class Lab:
         self._index |= self._positions(start or {})
         self._start = dict(self._index)
         self._place: tuple[DisplayHandle, DisplayHandle, DisplayHandle] | None = None
-        self._still: Picture | None = None  # the last that was shown with its PNG
+        self._still: Picture | None = None  # what is shown, if with its PNG
         self.picture, self._said = self._drawn()
         self._open()
 
@@ -213,7 +213,8 @@ class Lab:
         self._redraw()
 
     @_in_turn
-    def _moved(self, name: str, index: int) -> None:
+    def _moved(self, name: str) -> None:
+        index = self.sliders[name].index  # now: it may have been moved on before its turn came
         if index != self._index[name]:
             self._index[name] = index
             self._redraw()
@@ -233,10 +234,12 @@ class Lab:
             self.picture, self._said = self._message(error), FAILED + "."
             raise
         finally:
-            for name, value in self._readouts.items():
-                value.value = self._value(name, to_html)
-            self._publish(still=False)
-            self._rest()
+            try:
+                for name, value in self._readouts.items():
+                    value.value = self._value(name, to_html)
+                self._publish(still=False)
+            finally:  # where that was interrupted, the page is put right then
+                self._rest()
 
     def _message(self, error: BaseException) -> Picture:
         width, height = self.picture.width, self.picture.height  # nothing else may move
@@ -297,11 +300,9 @@ class Lab:
             return
         _, picture, caption = self._place
         data, metadata = bundle(self.picture, still)
-        if still:
-            self._still = self.picture
         picture.update(data, metadata=metadata, raw=True)
-        if not still:
-            caption.update(self._caption_bundle(), raw=True)
+        caption.update(self._caption_bundle(), raw=True)
+        self._still = self.picture if still else None
 
     def _caption_bundle(self) -> dict[str, str]:
         return {"text/html": self.caption_html, "text/plain": self.caption_text}
@@ -316,7 +317,7 @@ class Lab:
 
     @_in_turn
     def _rested(self, picture: Picture) -> None:
-        if picture is self.picture:  # else it was moved meanwhile, perhaps in another thread
+        if picture is self.picture:  # else the next one has its own rest
             self._settle_once()
 
     @_in_turn
@@ -369,7 +370,7 @@ class Lab:
             style={"description_width": _room(c.label for c in self.controls.values())},
             layout={"flex": "1 1 auto"},
         )
-        slider.observe(lambda change: self._moved(control.name, change.new), "index")
+        slider.observe(lambda _: self._moved(control.name), "index")
         return slider
 
     @_in_turn

@@ -44,6 +44,12 @@ PLACE = f"""() => {{
     return [panel.scrollTop, panel.scrollHeight, focused?.dataset.windowedListIndex ?? null];
 }}"""
 REST = 1.5  # seconds
+# JupyterLab follows the window a frame or more later; the bar at the right takes less than this.
+FITS = f"""() => {{
+    const {{right, bottom}} = document.querySelector("{NOTEBOOK}").getBoundingClientRect();
+    const [x, y] = [innerWidth - right, innerHeight - bottom];
+    return 0 <= x && x < 100 && 0 <= y && y < 100;
+}}"""
 RESTART = re.compile(r"/api/kernels/[^/]+/restart")
 SCROLL_ON = """panel => {
     const end = panel.scrollTop + panel.clientHeight >= panel.scrollHeight - 1;
@@ -274,6 +280,11 @@ class Chapter:
         self.page.locator(".lm-Menu-itemLabel").get_by_text(name, exact=True).click()
         light = str(name.endswith("Light")).lower()
         self.page.locator(f"body[data-jp-theme-light='{light}']").wait_for(state="attached")
+
+    def resize(self, width: int, height: int) -> None:
+        """Give the window a size and wait until the notebook fits into it."""
+        self.page.set_viewport_size({"width": width, "height": height})
+        self.page.wait_for_function(FITS)
 
     def side_bar(self, shown: bool) -> None:
         """Show the file browser beside the notebook, or put it away, as Ctrl + B does."""

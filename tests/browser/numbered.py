@@ -12,15 +12,19 @@ NUMBER = re.compile(r"<!-- (\d+) -->$")
 
 
 def number_what_is_drawn() -> None:
-    """Let every picture of a lab end with how many have been drawn; a still keeps its number."""
+    """Let the SVG of every picture end with how many have been drawn.
+
+    A still has the number of the picture before it, unless another lab drew in between.
+    """
     bundle, count, last = engine.bundle, 0, None
 
     def numbered(picture, still=True):
         nonlocal count, last
         if picture is not last:
             count, last = count + 1, picture
+        number = count  # another thread may count on
         data, metadata = bundle(picture, still)
-        return data | {"image/svg+xml": f"{data['image/svg+xml']}<!-- {count} -->"}, metadata
+        return data | {"image/svg+xml": f"{data['image/svg+xml']}<!-- {number} -->"}, metadata
 
     engine.bundle = numbered
 

@@ -169,7 +169,7 @@ class Shown:
                 near = ("Home", *["ArrowRight"] * place), ("End", *["ArrowLeft"] * back)
                 for key in min(near, key=len):
                     handle.press(key)
-                return float(handle.get_attribute("aria-valuenow")) == place
+                return float(handle.get_attribute("aria-valuenow") or "nan") == place
 
             until(there, LIMIT, lambda i=i: f"{self.name}: slider {i} does not follow the keys")
         self.until_right(f"at {share:.0%} of the way of every slider")
