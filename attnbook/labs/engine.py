@@ -10,8 +10,8 @@ import functools
 import html
 import itertools
 import textwrap
-import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from threading import RLock
 from typing import Any, NamedTuple
 
 import ipywidgets
@@ -54,7 +54,7 @@ REST = 0.4  # seconds without a move until the still is redrawn
 # JupyterLab lets several threads of a kernel answer the sliders of one lab (its subshells).  They
 # draw and show in turn, or an older picture could come after a newer one; labs do not draw side by
 # side either, as matplotlib, which makes the PNG, is made for one thread.
-_TURN = threading.RLock()
+_TURN = RLock()
 
 
 def _in_turn(method: Callable) -> Callable:
