@@ -34,7 +34,7 @@ GOALS = {"median over all labs": 40, "slowest lab": 60, "slowest to settle": 150
 ROOM = 3
 PRESSES, EVENTS = 6, 61  # an odd number: a slider that goes to and fro ends elsewhere
 LONGEST = 1.5  # seconds that the keys of one second may take
-REST = 1.0  # seconds without a picture after which none comes
+REST = 1.0  # seconds that one more picture is waited for
 
 
 class Burst(NamedTuple):

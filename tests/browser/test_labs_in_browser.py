@@ -6,12 +6,11 @@ What a lab shows is compared with the picture that its state makes here, charact
 import base64
 from collections.abc import Iterator
 from typing import Any
-from urllib.parse import unquote
 
 import driver
 import pytest
 from driver import HANDLE, LIMIT, PICTURE, Book, Chapter, until
-from shown import CHAPTERS, GHOSTS, MOVES, Shown, lab_cells, look
+from shown import CHAPTERS, GHOSTS, MOVES, Shown, lab_cells, look, svg_of
 
 from attnbook.labs import engine
 from attnbook.labs.engine import Lab
@@ -106,7 +105,7 @@ def reopened(chapter: Chapter, number: int, svg: str) -> None:
     cell = chapter.cell(number)
     cell.locator(PICTURE).wait_for()
     image = look(cell)
-    assert unquote(image["src"].partition(",")[2]) == svg
+    assert svg_of(image["src"]) == svg
     assert image["width"]
     assert image["seen"]
     said = cell.inner_text()
