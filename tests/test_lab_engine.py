@@ -1,11 +1,13 @@
 """The lab engine with real widgets: without a kernel, and in one."""
 
 import asyncio
+import gc
 import itertools
 import json
 import re
 import threading
 import time
+import weakref
 
 import ipywidgets
 import nbformat
@@ -436,6 +438,21 @@ def test_a_picture_that_comes_again_gets_its_still_again(place, monkeypatch):
     asyncio.run(move())
     assert place.pictures[-1]["text/plain"] == "Two bars at 4 and 1.0."
     assert "image/png" in place.pictures[-1]
+
+
+def test_a_picture_that_is_no_longer_shown_is_not_kept_until_the_rest(place):
+    """A cell that moves a slider a thousand times would hold a thousand pictures."""
+
+    async def move():
+        lab = make()
+        lab._ipython_display_()
+        lab.sliders["d_k"].index = 0
+        first = weakref.ref(lab.picture)
+        lab.sliders["d_k"].index = 3
+        gc.collect()
+        assert first() is None
+
+    asyncio.run(move())
 
 
 def test_pictures_come_in_the_order_of_the_moves(place):

@@ -149,6 +149,7 @@ class Lab:
         self._start = dict(self._index)
         self._place: tuple[DisplayHandle, DisplayHandle, DisplayHandle] | None = None
         self._still: Picture | None = None  # what is shown, if with its PNG
+        self._moves = 0
         self.picture, self._said = self._drawn()
         self._open()
 
@@ -313,11 +314,13 @@ class Lab:
             loop = asyncio.get_running_loop()
         except RuntimeError:  # plain Python: who wants the still calls settle
             return
-        loop.call_later(REST, self._rested, self.picture)
+        # The number of the move, not its picture, which would be held until then.
+        self._moves += 1
+        loop.call_later(REST, self._rested, self._moves)
 
     @_in_turn
-    def _rested(self, picture: Picture) -> None:
-        if picture is self.picture:  # else the next one has its own rest
+    def _rested(self, move: int) -> None:
+        if move == self._moves:  # else a later one has its own rest
             self._settle_once()
 
     @_in_turn
