@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import chain
 from typing import NamedTuple
 from xml.sax.saxutils import escape, quoteattr
 
@@ -22,6 +23,7 @@ SCRIPT_SHIFT = {-1: 0.2, 0: 0.0, 1: -0.36}  # of its baseline, downwards
 HALF_CAPITAL = 0.365  # from the middle of a capital letter down to the baseline
 MARGIN = 4  # that a text keeps from the edge of the card
 CORNER = 10  # radius of the card
+COLOUR = re.compile("#[0-9a-f]{6}")
 
 
 class Rect(NamedTuple):
@@ -271,6 +273,7 @@ def _attributes(values: dict[str, float]) -> str:
     return "".join(f' {name}="{_n(value)}"' for name, value in values.items())
 
 
+@lru_cache(maxsize=4096)  # of the numbers in a picture most come again
 def _n(value: float) -> str:
     return f"{_round(value):.1f}".removesuffix(".0")
 
@@ -518,7 +521,7 @@ def _flatten(items: Iterable) -> Iterator[Primitive]:
 def _validate(item: Primitive) -> None:
     for name, value in zip(item._fields, item, strict=True):
         if name in ("fill", "stroke"):
-            if value is not None and not re.fullmatch(r"#[0-9a-f]{6}", str(value)):
+            if value is not None and not COLOUR.fullmatch(str(value)):
                 raise ValueError(f"expected a colour #rrggbb in {name}, got {value!r} in {item}")
         elif name == "text":
             if not isinstance(value, str) or not to_plain(value).strip():
@@ -529,11 +532,13 @@ def _validate(item: Primitive) -> None:
                     f"expected the anchor start, middle or end, got {value!r} in {item}"
                 )
         elif name != "bold":
-            numbers = [value] if name not in ("points", "lines", "dash") else value
-            flat = [n for one in numbers for n in (one if name in ("points", "lines") else (one,))]
             if name == "lines" and (not value or any(len(line) != 4 for line in value)):
                 raise ValueError(f"expected lines (x1, y1, x2, y2), at least one, got {value!r}")
-            if not all(math.isfinite(n) for n in flat):
+            if name in ("points", "lines"):
+                numbers = chain.from_iterable(value)
+            else:
+                numbers = value if name == "dash" else (value,)
+            if not all(map(math.isfinite, numbers)):
                 raise ValueError(f"expected finite numbers in {name}, got {value!r} in {item}")
             if name in ("width", "height", "radius", "size", "stroke_width") and value < 0:
                 raise ValueError(f"expected {name} not below 0, got {value!r} in {item}")

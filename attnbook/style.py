@@ -1,5 +1,7 @@
 """The one look of the book: colours, fonts and sizes of every picture."""
 
+from functools import lru_cache
+
 CARD = "#fdfdfb"
 CARD_EDGE = "#b9bec6"
 INK = "#1f2328"  # text, and the marks that stand for no object
@@ -104,8 +106,9 @@ def text_on(ground: str) -> str:
     return max((BLACK, WHITE), key=lambda ink: contrast(ink, ground))
 
 
-def _channels(colour: str) -> list[int]:
-    return [int(colour[i : i + 2], 16) for i in (1, 3, 5)]
+@lru_cache(maxsize=256)
+def _channels(colour: str) -> tuple[int, ...]:
+    return tuple(int(colour[i : i + 2], 16) for i in (1, 3, 5))
 
 
 def _luminance(colour: str) -> float:
