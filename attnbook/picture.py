@@ -8,7 +8,7 @@ import hashlib
 import io
 import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sized
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
@@ -532,6 +532,8 @@ def _validate(item: Primitive) -> None:
                     f"expected the anchor start, middle or end, got {value!r} in {item}"
                 )
         elif name != "bold":
+            if name in ("points", "lines", "dash") and not isinstance(value, Sized):
+                raise TypeError(f"expected a tuple in {name}, got {value!r}: an iterator ends")
             if name == "lines" and (not value or any(len(line) != 4 for line in value)):
                 raise ValueError(f"expected lines (x1, y1, x2, y2), at least one, got {value!r}")
             if name in ("points", "lines"):

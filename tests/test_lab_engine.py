@@ -1,6 +1,7 @@
 """The lab engine with real widgets: without a kernel, and in one."""
 
 import asyncio
+import base64
 import gc
 import itertools
 import json
@@ -8,6 +9,7 @@ import re
 import threading
 import time
 import weakref
+from xml.etree import ElementTree
 
 import ipywidgets
 import nbformat
@@ -17,7 +19,7 @@ from nbclient import NotebookClient
 from attnbook import diagrams
 from attnbook.labs import engine
 from attnbook.labs.engine import Lab, Slider
-from attnbook.picture import Picture, check, to_svg
+from attnbook.picture import Picture, check, to_png, to_svg
 
 CONTROLS = (
     Slider("d_k", "width $d_k$", (1, 4, 16, 64), start=4),
@@ -53,9 +55,13 @@ def parts(widget) -> list:
     return [part for child in children for part in parts(child)] if children else [widget]
 
 
+def box_of(lab) -> ipywidgets.VBox:
+    return lab._open().box
+
+
 def beside(lab) -> list[str]:
     """The words beside the sliders, as they are on the page."""
-    rows = [box.children for box in lab._box.children if isinstance(box, ipywidgets.HBox)]
+    rows = [box.children for box in box_of(lab).children if isinstance(box, ipywidgets.HBox)]
     return [value.value for slider, value in rows if slider in lab.sliders.values()]
 
 
@@ -179,7 +185,7 @@ def test_reset_brings_back_the_first_picture():
     first, said = to_svg(lab.picture), lab.caption_text
     lab.set(d_k=64, tau=2.0, scaled=False)
     assert to_svg(lab.picture) != first
-    (button,) = (part for part in parts(lab._box) if isinstance(part, ipywidgets.Button))
+    (button,) = (part for part in parts(box_of(lab)) if isinstance(part, ipywidgets.Button))
     button.click()
     assert to_svg(lab.picture) == first
     assert lab.caption_text == said
@@ -268,6 +274,33 @@ def test_an_interrupt_leaves_no_stale_picture():
     assert lab.picture.items[0].text == engine.FAILED
 
 
+def test_an_error_in_the_midst_of_the_sliders_leaves_the_picture_of_the_state(place):
+    def mine(change):
+        raise RuntimeError("an observer of the reader's own")
+
+    lab = make()
+    lab._ipython_display_()
+    lab.sliders["d_k"].observe(mine, "index")
+    with pytest.raises(RuntimeError, match="own"):
+        lab.set(d_k=64, tau=0.5)
+    assert place.pictures[-1]["text/plain"] == "Two bars at 64 and 0.5."
+    assert lab.state == {"d_k": 64, "tau": 0.5, "scaled": True}
+
+
+def test_a_message_with_control_characters_is_drawn():
+    def fail(arrays):
+        if arrays[0] == 64:
+            raise RuntimeError("\x1b[31mred\x1b[0m\x00 and \ud800\nmore")
+        return draw(arrays)
+
+    lab = Lab("lab", CONTROLS, compute, fail, caption)
+    with pytest.raises(RuntimeError):
+        lab.set(d_k=64)
+    root = ElementTree.fromstring(to_svg(lab.picture))
+    assert "red" in "".join(root.itertext())
+    assert to_png(lab.picture)
+
+
 def test_a_long_message_stays_on_the_card():
     def fail(arrays):
         if arrays[0] == 64:
@@ -334,9 +367,9 @@ def test_the_png_comes_back_once_when_the_lab_rests(place, monkeypatch):
     async def move():
         lab = make()
         lab._ipython_display_()
-        for index in (0, 1, 2, 3):
+        for index in (0, 1, 2, 3, 2, 1, 2, 3):  # longer than a rest, never at rest
             lab.sliders["d_k"].index = index
-            await asyncio.sleep(0.01)
+            await asyncio.sleep(0.1)
         assert not any("image/png" in data for data in place.pictures)
         await asyncio.sleep(1.5)
 
@@ -345,6 +378,43 @@ def test_the_png_comes_back_once_when_the_lab_rests(place, monkeypatch):
     assert len(stills) == 1
     assert stills == place.pictures[-1:]
     assert stills[0]["text/plain"] == "Two bars at 64 and 1.0."
+
+
+def test_a_still_that_was_asked_for_does_not_come_again_at_rest(place, monkeypatch):
+    monkeypatch.setattr(engine, "REST", 0.1)
+
+    async def move():
+        lab = make()
+        lab._ipython_display_()
+        lab.sliders["d_k"].index = 3
+        lab.settle()
+        await asyncio.sleep(1)
+
+    asyncio.run(move())
+    assert ["image/png" in data for data in place.pictures] == [False, True]
+
+
+@pytest.mark.parametrize("loop", ["without a loop", "in a loop of its own"])
+def test_the_png_comes_back_also_after_a_move_in_another_thread(place, monkeypatch, loop):
+    monkeypatch.setattr(engine, "REST", 0.1)
+
+    async def moved(lab):
+        lab.set(d_k=64)
+
+    async def move():
+        lab = make()
+        lab._ipython_display_()
+        ways = {"without a loop": lambda: lab.set(d_k=64)}
+        thread = threading.Thread(target=ways.get(loop, lambda: asyncio.run(moved(lab))))
+        thread.start()
+        thread.join()
+        await asyncio.sleep(1)
+        return lab
+
+    lab = asyncio.run(move(), debug=True)  # which tells what is not safe in threads
+    assert ["image/png" in data for data in place.pictures] == [False, True]
+    lab.set(d_k=1)  # after the loop has ended
+    assert place.pictures[-1]["text/plain"] == "Two bars at 1 and 1.0."
 
 
 def test_without_an_event_loop_the_still_waits_to_be_asked_for(place):
@@ -378,6 +448,46 @@ def test_an_older_still_does_not_come_after_a_newer_picture(place, monkeypatch):
         thread.join()
     shown = [data["text/plain"] for data in place.pictures]
     assert shown == ["Two bars at 64 and 1.0."] * 2 + ["Two bars at 64 and 0.5."]
+
+
+WAYS = {
+    "set": lambda lab: lab.set(d_k=1),
+    "reset": Lab.reset,
+    "move": lambda lab: setattr(lab.sliders["d_k"], "index", 0),
+    "show": Lab._ipython_display_,
+    "settle": Lab.settle,
+    "close": Lab.close,
+}
+
+
+@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
+def test_whatever_changes_the_page_waits_for_its_turn(place, way):
+    lab = make()
+    lab._ipython_display_()
+    lab.set(d_k=16)
+    before = len(place.shown), len(place.updates)
+    thread = threading.Thread(target=way, args=[lab])
+    with engine._TURN:
+        thread.start()
+        thread.join(0.2)
+        assert (len(place.shown), len(place.updates)) == before
+    thread.join()
+    assert (len(place.shown), len(place.updates)) != before
+
+
+def test_a_move_that_waits_for_its_turn_is_not_undone_by_a_set_of_another_slider(place):
+    lab = make()
+    lab._ipython_display_()
+    with engine._TURN:
+        message = threading.Thread(target=lab.sliders["d_k"].set_state, args=[{"index": 3}])
+        message.start()
+        until = time.monotonic() + 9
+        while lab.sliders["d_k"].index != 3 and time.monotonic() < until:
+            time.sleep(0.01)
+        lab.set(tau=0.5)
+    message.join()
+    assert lab.state == {"d_k": 64, "tau": 0.5, "scaled": True}
+    assert place.pictures[-1]["text/plain"] == "Two bars at 64 and 0.5."
 
 
 @pytest.mark.parametrize("first", [Lab.reset, Lab._ipython_display_])
@@ -471,7 +581,7 @@ def test_sliders_are_ones_that_the_keyboard_moves_and_say_what_they_are():
         assert [text for text, _ in slider.options] == [control.format(v) for v in control.values]
         assert slider.continuous_update
         assert not slider.readout  # one can type in it, and nothing comes of it
-    focusable = [part for part in parts(lab._box) if not isinstance(part, ipywidgets.HTML)]
+    focusable = [part for part in parts(box_of(lab)) if not isinstance(part, ipywidgets.HTML)]
     assert focusable[:-1] == list(lab.sliders.values())
     assert isinstance(focusable[-1], ipywidgets.Button)
     description = lab.sliders["d_k"].description
@@ -501,7 +611,9 @@ def test_values_use_the_markup():
     assert beside(lab) == ["2<sub><i>x</i></sub> &lt;b&gt;"]
 
 
-def test_a_value_does_not_move_before_its_picture(place):
+def test_a_value_moves_neither_before_its_picture_is_drawn_nor_after_it_is_shown(
+    place, monkeypatch
+):
     during = []
 
     def slow(d_k, tau, scaled):
@@ -511,20 +623,21 @@ def test_a_value_does_not_move_before_its_picture(place):
     lab = None
     lab = Lab("lab", CONTROLS, slow, draw, caption)
     lab._ipython_display_()
+    with_picture = []
+    monkeypatch.setattr(place, "update", lambda *_, **__: with_picture.append(beside(lab)[0]))
     lab.sliders["d_k"].index = 3
     assert during == [None, "4"]
-    assert beside(lab)[0] == "64"
-    assert place.pictures[-1]["text/plain"] == "Two bars at 64 and 1.0."
+    assert with_picture == ["64", "64"]  # of the picture and of the caption
 
 
 def test_the_style_is_made_for_the_picture_and_hides_dead_sliders():
     lab = make()
-    texts = [part.value for part in parts(lab._box) if isinstance(part, ipywidgets.HTML)]
+    texts = [part.value for part in parts(box_of(lab)) if isinstance(part, ipywidgets.HTML)]
     (style,) = (text for text in texts if "<style>" in text)
     assert ".jp-Cell:has(.attnbook-800-240) .jp-RenderedSVG img" in style
     assert "width: max(800px, min(1.5 * 800px, 60vh * 800 / 240));" in style
     assert style.count("{") == style.count("}") > 0
-    assert {"attnbook-lab", "attnbook-800-240"} <= set(lab._box._dom_classes)
+    assert {"attnbook-lab", "attnbook-800-240"} <= set(box_of(lab)._dom_classes)
     assert ".attnbook-stale, " in style
     assert f'<span class="attnbook-stale">{engine.STALE}</span>' in texts
 
@@ -574,17 +687,28 @@ def test_closing_leaves_no_widget_and_showing_again_opens_new_ones(place):
 
     before = alive()
     lab = make()
-    opened = alive()
+    lab.set(d_k=64)
+    assert alive() == before
     lab._ipython_display_()
-    assert alive() == opened
+    opened = alive()
+    assert opened > before
     lab._ipython_display_()
     assert alive() == opened  # live in one place, the last one
     lab.close()
     assert alive() == before
     lab._ipython_display_()
     assert alive() == opened
-    lab.sliders["d_k"].index = 3
-    assert place.pictures[-1]["text/plain"] == "Two bars at 64 and 1.0."
+    lab.sliders["d_k"].index = 0
+    assert place.pictures[-1]["text/plain"] == "Two bars at 1 and 1.0."
+
+
+def test_a_lab_that_was_never_shown_is_forgotten():
+    lab = make(d_k=16)
+    lab.set(d_k=64)
+    gone = weakref.ref(lab)
+    del lab
+    gc.collect()
+    assert gone() is None
 
 
 # ---------------------------------------------------------------- in a kernel
@@ -613,6 +737,15 @@ def test_a_notebook_holds_controls_picture_and_caption():
         assert said.data["text/plain"] == make(d_k=d_k).caption_text
 
 
+def test_in_a_kernel_the_still_comes_back_at_rest():
+    (_, picture, _), _ = run(
+        "lab = make(); lab",
+        "lab.sliders['d_k'].index = 3\nawait asyncio.sleep(1)",
+    )
+    assert picture.data["image/svg+xml"] == to_svg(make(d_k=64).picture)
+    assert base64.b64decode(picture.data["image/png"]) == to_png(make(d_k=64).picture)
+
+
 def test_a_lab_in_two_cells_is_live_in_the_last():
     first, second = run("lab = make(); lab", "lab")
     view = "application/vnd.jupyter.widget-view+json"
@@ -629,11 +762,24 @@ def test_running_a_cell_again_closes_the_old_sliders():
         "shell = get_ipython()\n"
         "def run(cell):\n"
         "    shell.get_parent()['metadata']['cellId'] = cell\n"
-        "    shell.run_cell('make()', cell_id=cell, store_history=False)\n"
-        "    return len(ipywidgets.widgets.widget._instances)\n"
+        "    shell.run_cell('make()', cell_id=cell, store_history=True)\n"
+        "    return counted()\n"
+        "def counted():\n"
+        "    gc.collect()\n"
+        "    widgets = sum(isinstance(one, ipywidgets.Widget) for one in gc.get_objects())\n"
+        "    return widgets, len(shell.events.callbacks['pre_run_cell'])\n"
     )
-    (_, outputs) = run(told, "print([run('a'), run('a'), run('a'), run('b'), run('b')])")
-    printed = next(o.text for o in outputs if o.output_type == "stream")
-    counts = json.loads(printed)
-    assert counts[0] == counts[1] == counts[2] > 0
-    assert counts[3] == counts[4] == 2 * counts[0]
+    (_, outputs, last) = run(
+        told,
+        "print([counted(), run('a'), run('a'), run('a'), run('b'), run('b')])",
+        "live = [lab for lab in gc.get_objects() if isinstance(lab, Lab) and lab._place]\n"
+        "for lab in live: lab.close()\n"
+        "print([len(live), *counted()])",
+    )
+    printed = [o.text for out in (outputs, last) for o in out if o.output_type == "stream"]
+    nothing, *counts = json.loads(printed[0].replace("(", "[").replace(")", "]"))
+    added = [(widgets - nothing[0], hooks - nothing[1]) for widgets, hooks in counts]
+    of_a_lab = added[0][0]
+    assert of_a_lab > 0
+    assert added == 3 * [(of_a_lab, 1)] + 2 * [(2 * of_a_lab, 2)]
+    assert json.loads(printed[1]) == [2, *nothing]

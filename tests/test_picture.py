@@ -208,6 +208,8 @@ def test_outside_formulas_everything_stands_for_itself():
         (Line(0, 0, math.inf, 1), ValueError, "finite numbers in x2"),
         (Segments(((0, 0, 1, math.nan),)), ValueError, "finite numbers in lines"),
         (Segments(((0, 0, 1),)), ValueError, "lines (x1, y1, x2, y2), at least one"),
+        (Segments(iter([(0, 0, 1, 1)])), TypeError, "a tuple in lines"),
+        (Polyline(zip((0, 1), (0, 1))), TypeError, "a tuple in points"),  # noqa: B905
         (Segments(()), ValueError, "at least one"),
         (Polyline(((0, 0), (1, math.nan))), ValueError, "finite numbers in points"),
         (Circle(0, 0, 1, "red"), ValueError, "colour #rrggbb in fill, got 'red'"),

@@ -96,6 +96,12 @@ class Slider(NamedTuple):
     format: Callable[[Any], str] = str
 
 
+class _Widgets(NamedTuple):
+    box: ipywidgets.VBox
+    sliders: dict[str, ipywidgets.SelectionSlider]
+    readouts: dict[str, ipywidgets.HTML]
+
+
 class Lab:
     """An interactive figure; show it by ending a cell with it.
 
@@ -147,11 +153,13 @@ class Lab:
         self._index = {c.name: _position(c, c.start) for c in controls}
         self._index |= self._positions(start or {})
         self._start = dict(self._index)
+        self._widgets: _Widgets | None = None  # ipywidgets keeps them until they are closed
         self._place: tuple[DisplayHandle, DisplayHandle, DisplayHandle] | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._forget: Callable[[], None] | None = None
         self._still: Picture | None = None  # what is shown, if with its PNG
         self._moves = 0
         self.picture, self._said = self._drawn()
-        self._open()
 
     # ---------------------------------------------------------------- state
 
@@ -209,9 +217,12 @@ class Lab:
     @_in_turn
     def _move(self, index: Mapping[str, int]) -> None:
         self._index = {**self._index, **index}
-        for name, i in self._index.items():
-            self.sliders[name].index = i  # their observer sees that nothing is left to do
-        self._redraw()
+        try:
+            if self._widgets is not None:
+                for name, i in index.items():  # the others may be waiting for their turn
+                    self.sliders[name].index = i  # the observer sees that nothing is left to do
+        finally:
+            self._redraw()
 
     @_in_turn
     def _moved(self, name: str) -> None:
@@ -220,7 +231,6 @@ class Lab:
             self._index[name] = index
             self._redraw()
 
-    @_in_turn
     def _drawn(self) -> tuple[Picture, str]:
         arrays = self._compute(**self.state)
         picture, said = self._draw(arrays), self._caption(arrays)
@@ -236,8 +246,9 @@ class Lab:
             raise
         finally:
             try:
-                for name, value in self._readouts.items():
-                    value.value = self._value(name, to_html)
+                if self._widgets is not None:
+                    for name, readout in self._widgets.readouts.items():
+                        readout.value = self._value(name, to_html)
                 self._publish(still=False)
             finally:  # where that was interrupted, the page is put right then
                 self._rest()
@@ -245,6 +256,7 @@ class Lab:
     def _message(self, error: BaseException) -> Picture:
         width, height = self.picture.width, self.picture.height  # nothing else may move
         told = f"{type(error).__name__}: {error}"
+        told = "".join(c if c.isprintable() else " " for c in told)  # which no SVG may hold
         lines = [
             line
             for part in (self._values(to_plain), told.replace("$", ""), GO_ON)
@@ -285,12 +297,11 @@ class Lab:
     def _ipython_display_(self) -> None:
         if self._place is not None:
             self.close()  # a lab is live in one place, the last one
-        if self._box.comm is None:
-            self._open()
-        self._close_on_rerun()
-        view = {**self._box._repr_mimebundle_(), "text/plain": RUN_ME}
-        controls = display(view, raw=True, display_id=True)
         data, metadata = bundle(self.picture)
+        view = {**self._open().box._repr_mimebundle_(), "text/plain": RUN_ME}
+        self._close_on_rerun()
+        self._loop = _running_loop()
+        controls = display(view, raw=True, display_id=True)
         picture = display(data, metadata=metadata, raw=True, display_id=True)
         self._still = self.picture
         caption = display(self._caption_bundle(), raw=True, display_id=True)
@@ -300,23 +311,28 @@ class Lab:
         if self._place is None:
             return
         _, picture, caption = self._place
+        self._still = None
         data, metadata = bundle(self.picture, still)
         picture.update(data, metadata=metadata, raw=True)
         caption.update(self._caption_bundle(), raw=True)
-        self._still = self.picture if still else None
+        if still:
+            self._still = self.picture
 
     def _caption_bundle(self) -> dict[str, str]:
         return {"text/html": self.caption_html, "text/plain": self.caption_text}
 
     def _rest(self) -> None:
-        """Bring the PNG back once no slider has moved for a while."""
-        try:
-            loop = asyncio.get_running_loop()
-        except RuntimeError:  # plain Python: who wants the still calls settle
-            return
+        """Bring the PNG back once no slider has moved for a while.
+
+        The loop that showed the lab does it: it is the kernel's own, while that of another thread
+        may have ended by then.
+        """
+        if self._loop is None or self._loop.is_closed():
+            return  # plain Python: who wants the still calls settle
         # The number of the move, not its picture, which would be held until then.
         self._moves += 1
-        loop.call_later(REST, self._rested, self._moves)
+        later = functools.partial(self._loop.call_later, REST, self._rested, self._moves)
+        self._loop.call_soon_threadsafe(later)
 
     @_in_turn
     def _rested(self, move: int) -> None:
@@ -334,12 +350,22 @@ class Lab:
 
     # ---------------------------------------------------------------- widgets
 
-    def _open(self) -> None:
-        self.sliders = {name: self._slider(control) for name, control in self.controls.items()}
-        self._readouts = {name: self._readout(name) for name in self.controls}
+    @property
+    def sliders(self) -> dict[str, ipywidgets.SelectionSlider]:
+        """Return the widget of every control by its name; ``index`` is the place of its value."""
+        return self._open().sliders
+
+    def _open(self) -> _Widgets:
+        if self._widgets is None or self._widgets.box.comm is None:
+            self._widgets = self._made()
+        return self._widgets
+
+    def _made(self) -> _Widgets:
+        sliders = {name: self._slider(control) for name, control in self.controls.items()}
+        readouts = {name: self._readout(name) for name in self.controls}
         rows = [
-            ipywidgets.HBox([slider, self._readouts[name]], layout={"width": "min(100%, 48em)"})
-            for name, slider in self.sliders.items()
+            ipywidgets.HBox([slider, readouts[name]], layout={"width": "min(100%, 48em)"})
+            for name, slider in sliders.items()
         ]
         reset = ipywidgets.Button(description=RESET, tooltip=RESET_TIP)
         reset.on_click(lambda _: self.reset())
@@ -347,9 +373,10 @@ class Lab:
         width, height = self.picture.width, self.picture.height
         size = f"attnbook-{width}-{height}"
         style = ipywidgets.HTML(STYLE.format(size=size, width=width, height=height))
-        self._box = ipywidgets.VBox([*rows, ipywidgets.HBox([reset, stale]), style])
+        box = ipywidgets.VBox([*rows, ipywidgets.HBox([reset, stale]), style])
         for name in ("attnbook-lab", size):
-            self._box.add_class(name)
+            box.add_class(name)
+        return _Widgets(box, sliders, readouts)
 
     def _readout(self, name: str) -> ipywidgets.HTML:
         """Return the value beside a slider, written together with the picture.
@@ -379,26 +406,32 @@ class Lab:
     @_in_turn
     def close(self) -> None:
         """Take the widgets away and leave a sentence; the picture and the caption stay."""
-        if self._place is not None:
-            self._settle_once()
-            self._place[0].update({"text/plain": RUN_ME}, raw=True)
+        try:
+            if self._place is not None:
+                self._settle_once()
+                self._place[0].update({"text/plain": RUN_ME}, raw=True)
+        finally:
             self._place = None
-        _close(self._box)
+            if self._forget is not None:
+                self._forget()
+                self._forget = None
+            if self._widgets is not None:
+                _close(self._widgets.box)
+                self._widgets = None
 
     def _close_on_rerun(self) -> None:
         """Close the lab as soon as the cell that shows it runs again."""
         shell = get_ipython()
-        cell, place = _running_cell(shell), self._box
+        cell = _running_cell(shell)
         if cell is None:
             return
 
         def rerun(info):
             if info.cell_id == cell:
-                shell.events.unregister("pre_run_cell", rerun)
-                if self._box is place:
-                    self.close()
+                self.close()
 
         shell.events.register("pre_run_cell", rerun)
+        self._forget = functools.partial(shell.events.unregister, "pre_run_cell", rerun)
 
 
 def _close(widget: ipywidgets.Widget) -> None:
@@ -432,6 +465,13 @@ def _description(label: str) -> str:
         span = f'<span style="vertical-align: {align}; font-size: smaller">'
         text = text.replace(f"<{tag}>", span).replace(f"</{tag}>", "</span>")
     return text
+
+
+def _running_loop() -> asyncio.AbstractEventLoop | None:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None
 
 
 def _running_cell(shell: Any) -> str | None:
