@@ -330,7 +330,8 @@ def test_the_page_gets_controls_picture_and_caption(place):
     assert picture["image/svg+xml"] == to_svg(lab.picture)
     assert picture["image/png"].startswith(b"\x89PNG")
     assert picture["text/plain"] == "Two bars at 4 and 1.0."
-    assert said == {"text/html": lab.caption_html, "text/plain": lab.caption_text}
+    assert said["text/plain"] == lab.caption_text
+    assert said["text/html"] == f'<div class="attnbook-rest-0">\n{lab.caption_html}\n</div>'
     assert place.updates == []
 
 
@@ -634,12 +635,14 @@ def test_the_style_is_made_for_the_picture_and_hides_dead_sliders():
     lab = make()
     texts = [part.value for part in parts(box_of(lab)) if isinstance(part, ipywidgets.HTML)]
     (style,) = (text for text in texts if "<style>" in text)
-    assert ".jp-Cell:has(.attnbook-800-240) .jp-RenderedSVG img" in style
+    sizes = f"attnbook-800-240-{13 * (9 + 6 + 12)}"  # the longest label, "1.0 units", the way
+    assert f".jp-Cell:has(.{sizes}) .jp-RenderedSVG img" in style
     assert "width: max(800px, min(1.5 * 800px, 60vh * 800 / 240));" in style
     assert style.count("{") == style.count("}") > 0
-    assert {"attnbook-lab", "attnbook-800-240"} <= set(box_of(lab)._dom_classes)
+    assert {"attnbook-lab", sizes} <= set(box_of(lab)._dom_classes)
     assert ".attnbook-stale, " in style
-    assert f'<span class="attnbook-stale">{engine.STALE}</span>' in texts
+    (told,) = (text for text in texts if engine.STALE in text)
+    assert f'<span class="attnbook-copy">{engine.COPY}</span>' in told
 
 
 def test_shown_again_a_lab_leaves_its_first_place_as_on_paper(place):
@@ -647,8 +650,9 @@ def test_shown_again_a_lab_leaves_its_first_place_as_on_paper(place):
     lab._ipython_display_()
     lab.sliders["d_k"].index = 3
     lab._ipython_display_()
-    (sentence,) = (data for data in place.updates if set(data) == {"text/plain"})
-    assert sentence == {"text/plain": engine.RUN_ME}
+    (sentence,) = (data for data in place.updates if data["text/plain"] == engine.RUN_ME)
+    assert sentence == engine.GONE
+    assert f"<p>{engine.RUN_ME}</p>" in sentence["text/html"]
     first, second = place.shown[0], place.shown[3]
     assert first != second
     assert "application/vnd.jupyter.widget-view+json" in second
@@ -675,7 +679,7 @@ def test_a_closed_lab_says_so_and_moves_nothing(place):
     lab._ipython_display_()
     lab.close()
     lab.close()
-    assert place.updates == [{"text/plain": engine.RUN_ME}]
+    assert place.updates == [engine.GONE]
     lab.set(d_k=64)
     assert len(place.updates) == 1
     assert lab.state["d_k"] == 64
@@ -749,7 +753,7 @@ def test_in_a_kernel_the_still_comes_back_at_rest():
 def test_a_lab_in_two_cells_is_live_in_the_last():
     first, second = run("lab = make(); lab", "lab")
     view = "application/vnd.jupyter.widget-view+json"
-    assert dict(first[0].data) == {"text/plain": engine.RUN_ME}
+    assert dict(first[0].data) == engine.GONE
     assert view in second[0].data
     for output in (first, second):
         assert output[1].data["image/png"]

@@ -30,25 +30,57 @@ FAILED = "This setting could not be drawn"
 GO_ON = "Move a slider to go on."
 AS_CODE = "This setting as code:"
 STALE = "The kernel was restarted: run the page from the top to get the sliders back."
+COPY = "This is a copy, whose picture does not follow: run this cell to bring it to life."
 
-# JupyterLab shows an SVG as an <img> but limits the width of <svg> alone.  A picture grows with its
-# pane to one and a half times its size, as far as that leaves room for the sliders.  Sliders whose
-# kernel was restarted would still move, over a picture that does not; JupyterLab marks them.  A
-# handle is white with a pale rim, which nobody sees on a white page.
+# JupyterLab, and a page that nbconvert makes, show an SVG as an <img> but limit the width of <svg>
+# alone.  This stands where the sliders do, also where they are gone: on paper, in a saved notebook.
+FIT = ".jp-RenderedSVG img, .jp-RenderedImage img { max-width: 100%; height: auto; }"
+GONE = {"text/plain": RUN_ME, "text/html": f"<style>{FIT}</style>\n<p>{RUN_ME}</p>"}
+
+# A picture grows with its pane to one and a half times its size, as far as that leaves room for the
+# sliders.  In a pane without room for label, way and value side by side, a slider goes below the
+# two.  Sliders whose kernel was restarted would still move, over a picture that does not;
+# JupyterLab marks them.  A handle is white with a pale rim, which nobody sees on a white page.
+# Where the reader's system sets the colours, ipywidgets draws neither a slider's track nor a
+# button's edge.
 STYLE = """\
 <style>
-.jp-RenderedSVG img {{ max-width: 100%; height: auto; }}
-.jp-Cell:has(.{size}) .jp-RenderedSVG img {{
+{fit}
+.jp-Cell:has(.{sizes}) .jp-RenderedSVG img {{
   width: max({width}px, min(1.5 * {width}px, 60vh * {width} / {height}));
+}}
+.{sizes} {{ container-type: inline-size; }}
+@container (max-width: {narrow}px) {{
+  .{sizes} .widget-hbox {{ flex-wrap: wrap; }}
+  .{sizes} .widget-hslider {{ display: contents; }}
+  .{sizes} .widget-label {{ flex: 1 0 auto; width: auto !important; text-align: left; }}
+  .{sizes} .widget-hslider + .widget-html {{ flex: 0 1 auto !important; }}
+  .{sizes} .slider-container {{ order: 1; flex: 1 1 calc(100% - 20px); margin: 12px 10px; }}
 }}
 .attnbook-lab .noUi-handle:not(:hover, :focus) {{
   border: 2px solid var(--jp-ui-font-color2);
 }}
-.attnbook-stale, .attnbook-lab .jupyter-widgets-disconnected button {{ display: none; }}
+@media (forced-colors: active) {{
+  .attnbook-lab :is(.noUi-target, button) {{ border: 1px solid; }}
+  .attnbook-lab :is(.noUi-handle, button):focus {{ outline: 3px solid Highlight; }}
+}}
+.attnbook-stale, .attnbook-copy, .attnbook-lab .jupyter-widgets-disconnected button {{
+  display: none;
+}}
 .jupyter-widgets-disconnected .attnbook-stale {{ display: inline; }}
 .attnbook-lab .jupyter-widgets-disconnected .noUi-target {{ visibility: hidden; }}
 .jupyter-widgets-disconnected:is(.attnbook-lab, .attnbook-lab *)::before {{ display: none; }}
 </style>"""
+
+# A cell that was copied, cut and pasted, or brought back by undo has live sliders, but JupyterLab
+# shows it no further picture.  Such a cell is known by its caption, which carries the number of the
+# rest that it is from: not the last one, and not the one that is just being told.
+COPIES = """\
+<style>
+.jp-Cell:has(.attnbook-{id}):not(:has(.attnbook-rest-{last}, .attnbook-rest-{next}))
+  .attnbook-{id} .attnbook-copy {{ display: inline; }}
+</style>"""
+FONT, WAY = 13, 12  # pixels of the words beside a slider; em that it needs itself, with its margins
 REST = 0.4  # seconds without a move until the still is redrawn
 
 # JupyterLab lets several threads of a kernel answer the sliders of one lab (its subshells).  They
@@ -100,6 +132,7 @@ class _Widgets(NamedTuple):
     box: ipywidgets.VBox
     sliders: dict[str, ipywidgets.SelectionSlider]
     readouts: dict[str, ipywidgets.HTML]
+    copies: ipywidgets.HTML
 
 
 class Lab:
@@ -158,7 +191,7 @@ class Lab:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._forget: Callable[[], None] | None = None
         self._still: Picture | None = None  # what is shown, if with its PNG
-        self._moves = 0
+        self._moves = self._rests = 0
         self.picture, self._said = self._drawn()
 
     # ---------------------------------------------------------------- state
@@ -298,7 +331,7 @@ class Lab:
         if self._place is not None:
             self.close()  # a lab is live in one place, the last one
         data, metadata = bundle(self.picture)
-        view = {**self._open().box._repr_mimebundle_(), "text/plain": RUN_ME}
+        view = {**self._open().box._repr_mimebundle_(), **GONE}
         self._close_on_rerun()
         self._loop = _running_loop()
         controls = display(view, raw=True, display_id=True)
@@ -312,14 +345,17 @@ class Lab:
             return
         _, picture, caption = self._place
         self._still = None
+        self._rests += still
         data, metadata = bundle(self.picture, still)
         picture.update(data, metadata=metadata, raw=True)
         caption.update(self._caption_bundle(), raw=True)
         if still:
             self._still = self.picture
+            self._open().copies.value = self._rule_for_copies()
 
     def _caption_bundle(self) -> dict[str, str]:
-        return {"text/html": self.caption_html, "text/plain": self.caption_text}
+        told = f'<div class="attnbook-rest-{self._rests}">\n{self.caption_html}\n</div>'
+        return {"text/html": told, "text/plain": self.caption_text}
 
     def _rest(self) -> None:
         """Bring the PNG back once no slider has moved for a while.
@@ -361,33 +397,43 @@ class Lab:
         return self._widgets
 
     def _made(self) -> _Widgets:
-        sliders = {name: self._slider(control) for name, control in self.controls.items()}
-        readouts = {name: self._readout(name) for name in self.controls}
+        values = (c.format(value) for c in self.controls.values() for value in c.values)
+        label_room, value_room = _room(c.label for c in self.controls.values()), _room(values)
+        sliders = {n: self._slider(control, label_room) for n, control in self.controls.items()}
+        readouts = {name: self._readout(name, value_room) for name in self.controls}
         rows = [
             ipywidgets.HBox([slider, readouts[name]], layout={"width": "min(100%, 48em)"})
             for name, slider in sliders.items()
         ]
         reset = ipywidgets.Button(description=RESET, tooltip=RESET_TIP)
         reset.on_click(lambda _: self.reset())
-        stale = ipywidgets.HTML(f'<span class="attnbook-stale">{STALE}</span>')
+        words = {"stale": STALE, "copy": COPY}
+        told = "".join(f'<span class="attnbook-{k}">{v}</span>' for k, v in words.items())
+        narrow = FONT * (label_room + value_room + WAY)
         width, height = self.picture.width, self.picture.height
-        size = f"attnbook-{width}-{height}"
-        style = ipywidgets.HTML(STYLE.format(size=size, width=width, height=height))
-        box = ipywidgets.VBox([*rows, ipywidgets.HBox([reset, stale]), style])
-        for name in ("attnbook-lab", size):
+        sizes = f"attnbook-{width}-{height}-{narrow}"
+        look = STYLE.format(fit=FIT, sizes=sizes, width=width, height=height, narrow=narrow)
+        copies = ipywidgets.HTML()
+        box = ipywidgets.VBox(
+            [*rows, ipywidgets.HBox([reset, ipywidgets.HTML(told)]), ipywidgets.HTML(look), copies]
+        )
+        for name in ("attnbook-lab", sizes, f"attnbook-{box.model_id}"):
             box.add_class(name)
-        return _Widgets(box, sliders, readouts)
+        return _Widgets(box, sliders, readouts, copies)
 
-    def _readout(self, name: str) -> ipywidgets.HTML:
+    def _rule_for_copies(self) -> str:
+        id = self._open().box.model_id
+        return COPIES.format(id=id, last=self._rests, next=self._rests + 1)
+
+    def _readout(self, name: str, room: int) -> ipywidgets.HTML:
         """Return the value beside a slider, written together with the picture.
 
         The slider's own readout can be typed in, and moves before the picture does.
         """
-        width = _room(c.format(value) for c in self.controls.values() for value in c.values)
-        layout = {"flex": f"0 1 {width}", "margin": "0 8px 4px"}
+        layout = {"flex": f"0 1 {room}em", "margin": "0 8px 4px"}
         return ipywidgets.HTML(self._value(name, to_html), layout=layout)
 
-    def _slider(self, control: Slider) -> ipywidgets.SelectionSlider:
+    def _slider(self, control: Slider, room: int) -> ipywidgets.SelectionSlider:
         slider = ipywidgets.SelectionSlider(
             options=[
                 (to_plain(control.format(value)), i) for i, value in enumerate(control.values)
@@ -397,7 +443,7 @@ class Lab:
             description_allow_html=True,
             tooltip=to_plain(control.label),  # which is the title of the label, else "null"
             readout=False,
-            style={"description_width": _room(c.label for c in self.controls.values())},
+            style={"description_width": f"{room}em"},
             layout={"flex": "1 1 auto"},
         )
         slider.observe(lambda _: self._moved(control.name), "index")
@@ -409,7 +455,7 @@ class Lab:
         try:
             if self._place is not None:
                 self._settle_once()
-                self._place[0].update({"text/plain": RUN_ME}, raw=True)
+                self._place[0].update(GONE, raw=True)
         finally:
             self._place = None
             if self._forget is not None:
@@ -453,9 +499,9 @@ def _position(control: Slider, value: Any) -> int:
     return list(control.values).index(value)
 
 
-def _room(texts: Iterable[str]) -> str:
-    """Return a width that holds each of several texts, the same for all rows of a lab."""
-    return f"{0.6 * max(len(to_plain(text)) for text in texts) + 1:.0f}em"
+def _room(texts: Iterable[str]) -> int:
+    """Return a width in em that holds each of several texts, the same for all rows of a lab."""
+    return round(0.6 * max(len(to_plain(text)) for text in texts) + 1)
 
 
 def _description(label: str) -> str:

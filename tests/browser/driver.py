@@ -273,6 +273,12 @@ class Chapter:
         for label in others:
             self.page.locator(".lm-Menu-itemLabel").get_by_text(label, exact=True).click()
 
+    def command(self, number: int, key: str) -> None:
+        """Select a cell and press a key that is for it, not for its text."""
+        self.cell(number).locator(".jp-InputPrompt").click()
+        self.page.keyboard.press("Escape")
+        self.page.keyboard.press(key)
+
     def choose_theme(self, name: str) -> None:
         """Choose a theme of JupyterLab by its name in the menu."""
         self.page.locator(".lm-MenuBar-itemLabel").get_by_text("Settings", exact=True).click()

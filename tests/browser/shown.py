@@ -47,9 +47,13 @@ def names() -> list[str]:
 
 
 def look(cell: Locator) -> dict[str, Any]:
-    """Return source and width of the image in a cell; no width if it cannot be drawn or seen."""
+    """Return source and width of the image in a cell; no width if it cannot be drawn or seen.
+
+    It has room in the output around it.
+    """
     return cell.locator(PICTURE).evaluate(
-        "i => ({src: i.src, width: i.complete && i.naturalWidth, seen: i.clientWidth})"
+        "i => ({src: i.src, width: i.complete && i.naturalWidth, seen: i.clientWidth,"
+        " room: i.parentElement.clientWidth})"
     )
 
 

@@ -21,6 +21,7 @@ from attnbook.labs import engine
 from attnbook.markup import runs
 from attnbook.picture import Circle, Line, Picture, Rect, Text, _box, to_png, to_svg
 
+PAPER = 717  # pixels across a page of A4, as Chromium prints it
 STANDS_ALONE = "no image, an empty one, or one without its sentence"
 # The middle of each text; what Chromium calls its box is as high as the line, not as the ink.
 TEXTS = """svg => {
@@ -69,12 +70,17 @@ def test_every_lab_as_a_web_page_and_on_paper(page, path, tmp_path):
     notebook = driver.read(path)
     assert len(cells) == len(notebook["cells"])
     pictures = []
-    page.emulate_media(media="print")  # the look that the PDF has
+    page.emulate_media(media="print")  # the look that the PDF has, and its width
+    page.set_viewport_size({"width": PAPER, "height": 1000})
     for number in lab_cells(notebook):
         said, images = cells[number].inner_text(), cells[number].locator("img, svg").all()
         assert len(images) == 1, f"{path.stem}, cell {number}: {STANDS_ALONE}"
-        box = images[0].bounding_box()
+        box, room = images[0].bounding_box(), images[0].locator("..").bounding_box()
         assert box["width"] > 300, f"{path.stem}, cell {number}: {STANDS_ALONE}"
+        right, edge = box["x"] + box["width"], room["x"] + room["width"]
+        assert right < edge + 1, (
+            f"{path.stem}, cell {number}: {right - edge:.0f} pixels are cut off"
+        )
         assert box["height"] > 100, f"{path.stem}, cell {number}: {STANDS_ALONE}"
         assert engine.RUN_ME in said, f"{path.stem}, cell {number}: {STANDS_ALONE}"
         assert engine.AS_CODE in said, f"{path.stem}, cell {number}: {STANDS_ALONE}"
