@@ -11,6 +11,7 @@ from jupyter_client import KernelManager
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_output
 
 from attnbook import build
+from attnbook.labs.engine import GONE
 
 CHAPTERS = book.chapter_paths()
 each_chapter = pytest.mark.parametrize("path", CHAPTERS, ids=[p.stem for p in CHAPTERS])
@@ -262,6 +263,8 @@ BAD = [
     (book.has_no_raw_html, append("idea", '\n<b onclick="x()">x</b>'), "onclick"),
     (book.has_no_raw_html, append("idea", "\n`<script>`"), None),
     (book.has_no_raw_html, output("use", "text/html", "<style>b{}</style>"), "use: raw HTML"),
+    (book.has_no_raw_html, output("use", "text/html", GONE["text/html"]), None),
+    (book.has_no_raw_html, output("use", "text/html", GONE["text/html"] + "<form>"), "<style"),
     (book.has_balanced_math, append("idea", "\n\nFor $x"), "odd number of $"),
     (book.has_balanced_math, append("idea", "\n\n$$x$"), "odd number of $$"),
     (book.has_balanced_math, append("idea", "\n\n$a_{i$ and $j}$"), "braces"),
