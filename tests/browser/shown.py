@@ -53,7 +53,7 @@ def look(cell: Locator) -> dict[str, Any]:
     """
     return cell.locator(PICTURE).evaluate(
         "i => ({src: i.src, width: i.complete && i.naturalWidth, seen: i.clientWidth,"
-        " room: i.parentElement.clientWidth})"
+        " room: i.parentElement?.clientWidth})"
     )
 
 
