@@ -108,8 +108,11 @@ def warnings_in(log: Path) -> list[str]:
     """Return the warnings and errors that JupyterLab has told in the terminal."""
     told = log.read_text(encoding="utf-8").splitlines()
     # A notebook that the reader did not make with the book is not trusted, and that is right. The
-    # file that a notebook is saved in first may vanish while the file browser lists the folder.
-    harmless = re.compile(r"is not trusted$|/\.~[^/]*\.ipynb doesn't exist$")
+    # file that a notebook is saved in first may vanish while the file browser lists the folder, and
+    # a kernel that is being ended may still say something.
+    harmless = re.compile(
+        r"is not trusted$|/\.~[^/]*\.ipynb doesn't exist$|Got events for closed stream"
+    )
     return [t for t in told if t[:3] in ("[W ", "[E ") and not harmless.search(t)]
 
 
