@@ -9,6 +9,7 @@ import re
 import threading
 import time
 import weakref
+from contextlib import contextmanager
 from xml.etree import ElementTree
 
 import ipywidgets
@@ -476,17 +477,43 @@ def test_whatever_changes_the_page_waits_for_its_turn(place, way):
     assert (len(place.shown), len(place.updates)) != before
 
 
-def test_a_move_that_waits_for_its_turn_is_not_undone_by_a_set_of_another_slider(place):
-    lab = make()
-    lab._ipython_display_()
+@contextmanager
+def a_move_that_waits(lab):
+    """Move the slider of d_k to its end by a message of the page, while others are at turn."""
     with engine._TURN:
         message = threading.Thread(target=lab.sliders["d_k"].set_state, args=[{"index": 3}])
         message.start()
         until = time.monotonic() + 9
-        while lab.sliders["d_k"].index != 3 and time.monotonic() < until:
+        while lab.sliders["d_k"].index != 3:
+            assert time.monotonic() < until, "the message did not come"
             time.sleep(0.01)
-        lab.set(tau=0.5)
+        yield
     message.join()
+
+
+def test_moves_of_several_threads_end_in_the_picture_of_all(place):
+    lab = make()
+    lab._ipython_display_()
+
+    def move(name):
+        for k in range(40):
+            lab.sliders[name].index = k % 2
+
+    threads = [threading.Thread(target=move, args=[name]) for name in ("d_k", "tau", "scaled")]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert place.pictures[-1]["image/svg+xml"] == to_svg(draw(compute(**lab.state)))
+    assert lab.caption_text == place.captions[-1]["text/plain"]
+    assert lab.state == {name: c.values[1] for name, c in lab.controls.items()}
+
+
+def test_a_move_that_waits_for_its_turn_is_not_undone_by_a_set_of_another_slider(place):
+    lab = make()
+    lab._ipython_display_()
+    with a_move_that_waits(lab):
+        lab.set(tau=0.5)
     assert lab.state == {"d_k": 64, "tau": 0.5, "scaled": True}
     assert place.pictures[-1]["text/plain"] == "Two bars at 64 and 0.5."
 
@@ -495,14 +522,8 @@ def test_a_move_that_waits_for_its_turn_is_not_undone_by_a_set_of_another_slider
 def test_a_move_that_waits_for_its_turn_does_not_undo_what_came_first(place, first):
     lab = make(d_k=16)
     lab._ipython_display_()
-    with engine._TURN:
-        message = threading.Thread(target=lab.sliders["d_k"].set_state, args=[{"index": 3}])
-        message.start()
-        until = time.monotonic() + 9
-        while lab.sliders["d_k"].index != 3 and time.monotonic() < until:
-            time.sleep(0.01)
+    with a_move_that_waits(lab):
         first(lab)
-    message.join()
     shown = lab.controls["d_k"].values[lab.sliders["d_k"].index]
     assert lab.state["d_k"] == shown == 16
     pictures = [*place.shown[1::3], *place.pictures]
@@ -625,10 +646,15 @@ def test_a_value_moves_neither_before_its_picture_is_drawn_nor_after_it_is_shown
     lab = Lab("lab", CONTROLS, slow, draw, caption)
     lab._ipython_display_()
     with_picture = []
-    monkeypatch.setattr(place, "update", lambda *_, **__: with_picture.append(beside(lab)[0]))
+
+    def update(data, **_):
+        with_picture.append((beside(lab)[0], data["text/plain"]))
+
+    monkeypatch.setattr(place, "update", update)
     lab.sliders["d_k"].index = 3
     assert during == [None, "4"]
-    assert with_picture == ["64", "64"]  # of the picture and of the caption
+    picture, said = "Two bars at 64 and 1.0.", lab.caption_text
+    assert with_picture == [("64", picture), ("64", said)]
 
 
 def test_the_style_is_made_for_the_picture_and_hides_dead_sliders():

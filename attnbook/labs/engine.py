@@ -422,8 +422,8 @@ class Lab:
         return _Widgets(box, sliders, readouts, copies)
 
     def _rule_for_copies(self) -> str:
-        id = self._open().box.model_id
-        return COPIES.format(id=id, last=self._rests, next=self._rests + 1)
+        box = self._open().box
+        return COPIES.format(id=box.model_id, last=self._rests, next=self._rests + 1)
 
     def _readout(self, name: str, room: int) -> ipywidgets.HTML:
         """Return the value beside a slider, written together with the picture.
